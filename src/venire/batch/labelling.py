@@ -34,7 +34,7 @@ from venire.costs import Costs
 from venire.errors import FileError, InputError
 from venire.estimators.families import Families
 from venire.estimators.known import Gold
-from venire.files.items import read_tree
+from venire.files.trees import read_tree
 from venire.labels.sources import as_table
 from venire.labels.sources.files import is_json_lines
 from venire.tools.csv_rows import number, read_dicts, read_head, shown

@@ -12,7 +12,7 @@ import typer
 
 from venire.cli.shared import screen
 from venire.errors import FileError, InputError
-from venire.files.items import read_text, read_toml, read_tree
+from venire.files.trees import read_text, read_toml, read_tree
 from venire.tools.addresses import located
 
 if TYPE_CHECKING:

@@ -5,64 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from numba.core import event
-from rich.console import Console
-from rich.status import Status
 
 from venire.cli.shared import screen
 from venire.cli.shared.clusters import JOBS, worker_count
-from venire.tools.compiling import Notice
 from venire.tools.lazy import library
 
 if TYPE_CHECKING:
     from venire.scheduling import Learning, Policy
 
-__all__ = ["compiling", "warm_up"]
-
-#: Seconds between two lines where there is no terminal, and so no spinner.
-_EVERY: Final = 15.0
-
-
-@contextmanager
-def compiling(console: Console, what: str) -> Iterator[Status]:
-    """A spinner with the function that is being compiled and how many were; lines elsewhere.
-
-    >>> with compiling(Console(), "what the demo needs"):
-    ...     pass
-    """
-    Notice.given = True
-    with console.status(what) as status:
-        shown = _Shown(console, status, what)
-        with event.install_listener("numba:compile", shown):
-            yield status
-
-
-class _Shown(event.Listener):
-    """Hears of each function that is not in the cache and has to be compiled."""
-
-    def __init__(self, console: Console, status: Status, what: str) -> None:
-        self._console, self._status, self._what = console, status, what
-        self._count, self._told = 0, time.monotonic()
-
-    def on_start(self, begun: event.Event) -> None:
-        """A function is being compiled."""
-        self._count += 1
-        name = begun.data["dispatcher"].py_func.__name__
-        said = f"Compiling, the first time only: {self._what}, function {self._count} ({name})"
-        self._status.update(said)
-        if not self._console.is_terminal and time.monotonic() - self._told > _EVERY:
-            self._told = time.monotonic()
-            self._console.print(said, markup=False, highlight=False)
-
-    def on_end(self, ended: event.Event) -> None:
-        """It is compiled."""
-
+__all__ = ["warm_up"]
 
 ONLY = "Only what a server needs, for streams with its default policy; needs the extra serve."
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from venire.files.audits import read_judged as read_judged
     from venire.files.audits import read_known as read_known
     from venire.files.audits import read_verdicts as read_verdicts
+    from venire.files.dataset import to_dataset as to_dataset
     from venire.files.items import ItemTable as ItemTable
     from venire.files.items import read_items as read_items
     from venire.files.panel import read_panel as read_panel
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
     from venire.files.results import Output as Output
     from venire.files.results import assignments_output as assignments_output
     from venire.files.results import check_targets as check_targets
-    from venire.files.results import columns_output as columns_output
     from venire.files.results import exits_output as exits_output
-    from venire.files.results import skills_output as skills_output
-    from venire.files.results import to_dataset as to_dataset
-    from venire.files.results import verdicts_output as verdicts_output
     from venire.files.results import write_outputs as write_outputs
+    from venire.files.verdicts import columns_output as columns_output
+    from venire.files.verdicts import skills_output as skills_output
+    from venire.files.verdicts import verdicts_output as verdicts_output
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -4,16 +4,6 @@ A file whose name ends in .parquet is written as Parquet, in .jsonl or .ndjson a
 .dataset as a folder of Hugging Face `datasets`, any other as CSV. Files are written under temporary
 names and moved into place when all of them are complete, so an interrupted or failing run leaves no
 partial files.
-
-**Verdicts as a data set of Hugging Face `datasets`: in memory, or as a folder.**
-
-    to_dataset(vn.label(items, panel, budget))      # or of a fitted estimator
-    venire aggregate labels.csv --out verdicts.dataset --probabilities
-
-A folder that ends in .dataset is what `Dataset.save_to_disk` writes: `datasets.load_from_disk`
-reads it. The label is a `ClassLabel`, so that its names come along.
-
-The output files of an aggregation: the verdict on each task, the skill of each worker.
 """
 
 from __future__ import annotations
@@ -23,40 +13,19 @@ import io
 import json
 import math
 import os
-import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
-from venire.costs import Costs
-from venire.errors import FileError, InputError, MissingExtra
-from venire.estimators.frames import part_columns, verdict_columns
-from venire.labels.counts import labels_given
-from venire.labels.partitions import Partitions, pieces
+from venire.errors import FileError, MissingExtra
 from venire.model import Assignment, Exit
 from venire.tools.addresses import PathOrAddress
-from venire.tools.lazy import library
 from venire.tools.untrusted import harmless
 
-if TYPE_CHECKING:
-    from venire.estimators.base import BaseEstimator
-
-__all__ = [
-    "Output",
-    "assignments_output",
-    "check_targets",
-    "columns_output",
-    "dataset_of",
-    "exits_output",
-    "skills_output",
-    "to_dataset",
-    "verdicts_output",
-    "write_dataset",
-    "write_outputs",
-]
+__all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
 
 #: Known file name endings; .pq is Parquet, .ndjson is JSON Lines.
 ENDINGS: Final = (".csv", ".parquet", ".pq", ".jsonl", ".ndjson", ".dataset")
@@ -168,6 +137,8 @@ def _write_parquet(file: BinaryIO, output: Output) -> None:
 
 
 def _write_dataset(output: Output) -> None:
+    from venire.files.dataset import write_dataset
+
     write_dataset(output.path, _columns(output, output.rows), output.classes)
 
 
@@ -254,140 +225,3 @@ def _explained(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise FileError(path, None, f"cannot be written ({reason})") from None
-
-
-def verdicts_output(
-    path: str | Path,
-    fitted: BaseEstimator,
-    probabilities: bool = False,
-    costs: Costs | None = None,
-    guaranteed: Collection[str] | None = None,
-) -> Output:
-    """The verdict on each task: task,label,confidence,entropy; also one column for each class.
-
-    `entropy` is that of the votes, in bits: 0 where all agree. With `guaranteed`, the names of
-    some tasks as text, a column says which they are: yes or no.
-
-    >>> from venire import LabelTable, OneCoin
-    >>> table = LabelTable.from_matrix([[0, 0, 0], [1, 1, 0], [0, 0, 0]])
-    >>> output = verdicts_output("v.csv", OneCoin(prior=(7, 3)).fit(table), probabilities=True)
-    >>> output.columns, [row[:2] for row in output.rows]
-    (('task', 'label', 'confidence', 'entropy', 'p(0)', 'p(1)'), [(0, 0), (1, 1), (2, 0)])
-    """
-    if isinstance(fitted.table_, Partitions):
-        return _partitions_output(path, fitted, probabilities, costs)
-    columns = verdict_columns(fitted, probabilities, costs)
-    if guaranteed is not None:
-        marks = ["yes" if str(task) in guaranteed else "no" for task in columns["task"]]
-        columns["guaranteed"] = marks
-    return columns_output(path, columns)._replace(classes=fitted.classes_)
-
-
-def _partitions_output(
-    path: str | Path, fitted: BaseEstimator, probabilities: bool, costs: Costs | None
-) -> Output:
-    """The same, of one partition after the other: they need not fit in memory together."""
-    given = fitted.posterior_rows(), fitted.seed, probabilities, costs
-    found = pieces(fitted.table_, part_columns, *given)
-    columns = next(found)
-    rows = (row for one in chain([columns], found) for row in zip(*one.values(), strict=True))
-    return Output(Path(path), tuple(columns), rows, fitted.classes_)
-
-
-def columns_output(path: str | Path, columns: dict[str, list[Any]]) -> Output:
-    """A file of these columns.
-
-    >>> output = columns_output("v.csv", {"task": ["a", "b"], "value": [1.5, 2.0]})
-    >>> output.columns, list(output.rows)
-    (('task', 'value'), [('a', 1.5), ('b', 2.0)])
-    """
-    return Output(Path(path), tuple(columns), zip(*columns.values(), strict=True))
-
-
-def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
-    """The skill of each worker: worker,labels,skill,low,high.
-
-    `skill` is the probability that a label of theirs is right, `low` and `high` its 90 %
-    interval.
-
-    >>> from venire import LabelTable, OneCoin
-    >>> table = LabelTable.from_matrix([[0, 0, 0], [1, 1, 0], [0, 0, 0]])
-    >>> [row[:2] for row in skills_output("s.csv", OneCoin(prior=(7, 3)).fit(table)).rows]
-    [(0, 3), (1, 3), (2, 3)]
-    """
-    table = fitted.table_
-    given = labels_given(table).tolist()
-    ends = fitted.skill_intervals_.tolist()
-    rows = (
-        (worker, count, skill, *end)
-        for (worker, skill), count, end in zip(fitted.skills_.items(), given, ends, strict=True)
-    )
-    return Output(Path(path), ("worker", "labels", "skill", "low", "high"), rows)
-
-
-def to_dataset(result: Any, probabilities: bool = True) -> Any:
-    """The verdicts of a fitted estimator or of `vn.label` as a `datasets.Dataset`.
-
-    Columns are those of `venire aggregate --out` and `venire label --out`, with `p(class)` for each
-    class.
-
-    >>> from venire import MajorityVote
-    >>> rows = [("a", "ann", "no"), ("a", "bob", "no"), ("b", "ann", "yes"), ("b", "bob", "yes")]
-    >>> verdicts = to_dataset(MajorityVote().fit(rows))
-    >>> verdicts.features["label"].names, verdicts["label"][:]
-    (['no', 'yes'], [0, 1])
-    """
-    if hasattr(result, "columns") and hasattr(result, "table"):
-        return dataset_of(result.columns(probabilities), result.table.classes)
-    if hasattr(result, "posteriors_"):
-        return dataset_of(verdict_columns(result, probabilities), result.classes_)
-    raise InputError(
-        f"got {type(result).__name__}, expected a fitted estimator, or what vn.label returns"
-    )
-
-
-def dataset_of(columns: Mapping[str, Sequence[Any]], classes: Sequence[Any] | None = None) -> Any:
-    """Columns as a data set; with classes, the column `label` is a `ClassLabel`."""
-    datasets = library("datasets", "datasets")
-    values = {name: list(column) for name, column in columns.items()}
-    if classes is None or "label" not in values:
-        return datasets.Dataset.from_dict(values)
-    names = [str(name) for name in classes]
-    said = ["" if label is None else str(label) for label in values["label"]]
-    code = {name: k for k, name in enumerate(names)}
-    values["label"] = [code.get(label) for label in said]
-    features = datasets.Dataset.from_dict(values).features
-    features["label"] = datasets.ClassLabel(names=names)
-    return datasets.Dataset.from_dict(values, features=features)
-
-
-def write_dataset(
-    path: Path, columns: Mapping[str, Sequence[Any]], classes: Sequence[Any] | None = None
-) -> None:
-    """Save a data set as a folder, whole or not at all; one that is there is replaced."""
-    place = path.resolve()
-    draft = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        made = dataset_of(columns, classes)
-        with _quiet():
-            made.save_to_disk(str(draft))
-        if place.exists():
-            shutil.rmtree(place)
-        os.replace(draft, place)
-    except OSError as error:
-        raise FileError(path, None, f"cannot be written ({error.strerror or error})") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the progress bars of the library."""
-    datasets = library("datasets", "datasets")
-    shown = not datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        if shown:
-            datasets.enable_progress_bars()

@@ -79,7 +79,7 @@ def test_an_alias_is_refused_where_it_stands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from venire.errors import FileError
-    from venire.files.items import read_tree
+    from venire.files.trees import read_tree
 
     path = tmp_path / "panel.yaml"
     path.write_text("labelers:\n- &a {id: ann}\n- *a\n")

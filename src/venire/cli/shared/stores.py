@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from venire.errors import InputError, UnknownName
-from venire.files.items import read_toml
+from venire.files.trees import read_toml
 
 if TYPE_CHECKING:
     from venire.server.store import Storage

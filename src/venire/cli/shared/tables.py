@@ -144,7 +144,7 @@ def related_lines(relations: Sequence[str]) -> Sequence[str]:
 
 def _declared(path: Path, table: Table) -> dict[Hashable, Hashable]:
     """The families of a file: a table, or a mapping of labeler to family."""
-    from venire.files.items import read_tree
+    from venire.files.trees import read_tree
     from venire.labels.sources import as_families
     from venire.labels.sources.columns import like
 

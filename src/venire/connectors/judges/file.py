@@ -26,7 +26,7 @@ from venire.connectors.judges.judge import Judge
 from venire.connectors.judges.media import Media
 from venire.connectors.judges.pairs import PairJudge
 from venire.errors import FileError
-from venire.files.items import Tree, read_tree
+from venire.files.trees import Tree, read_tree
 from venire.tools.csv_rows import shown
 
 __all__ = ["AnyJudge", "judges_of", "open_judges", "read_judges"]

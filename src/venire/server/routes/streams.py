@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from venire.errors import FileError
-from venire.files.items import parse_tree
+from venire.files.trees import parse_tree
 from venire.model import Role
 from venire.server.actors import Actor
 from venire.server.console_messages import ArchivedStream
