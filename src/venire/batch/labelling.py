@@ -28,7 +28,7 @@ from venire.batch.labelers import (
     as_items,
 )
 from venire.batch.outcome import Labelled, settle, share_right, truth_codes
-from venire.batch.rounds import Progress, Recorded, Source, recorded_work, run_rounds
+from venire.batch.rounds import GROWTH, Progress, Recorded, Source, recorded_work, run_rounds
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import FileError, InputError
@@ -210,6 +210,7 @@ def label(
     families: Families | None = None,
     gold: Gold | None = None,
     asked: Collection[Hashable] = (),
+    growth: float = GROWTH,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -253,6 +254,9 @@ def label(
         Known right labels of some items, to learn from in every round (docs/gold.md).
     asked
         Those of the items with gold that were chosen (`questions`), and not drawn at random.
+    growth
+        How many labels a round adds, as a share of those so far. Larger rounds are fewer, and know
+        less when they choose: for labelers that take hours to answer.
 
     Examples
     --------
@@ -276,7 +280,7 @@ def label(
     with ExitStack() as stack:
         kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
         source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
-        return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
+        return _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth)
 
 
 def label_recorded(
@@ -294,6 +298,7 @@ def label_recorded(
     families: Families | None = None,
     gold: Gold | None = None,
     asked: Collection[Hashable] = (),
+    growth: float = GROWTH,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
@@ -321,7 +326,7 @@ def label_recorded(
         pupil = student.join_batch([contents.get(item) for item in table.items])
     source, work = Recorded(table, price), recorded_work(table, target)
     work = replace(work, families=families, asked=frozenset(asked))
-    return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
+    return _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth)
 
 
 def _run(
@@ -334,6 +339,7 @@ def _run(
     progress: Watch | None,
     pupil: Pupil | None,
     gold: Gold | None,
+    growth: float,
 ) -> Labelled:
     right = None
     if truth is not None:
@@ -341,7 +347,11 @@ def _run(
         def right(codes: NDArray[np.int64]) -> float:
             return share_right(codes, truth_codes(truth, work.items, source.classes))
 
-    book, curve = run_rounds(work, source, budget, costs, seed, progress, right, pupil, gold)
+    if not 0 < growth < float("inf"):
+        raise InputError(f"got growth {growth!r}, expected a share above 0, such as 0.05")
+    book, curve = run_rounds(
+        work, source, budget, costs, seed, progress, right, pupil, gold, growth
+    )
     if not (book.said >= 0).any():
         why = source.trouble or "the budget is below the price of a label"
         raise InputError(f"no label was bought: {why}")

@@ -65,6 +65,9 @@ Bools = NDArray[np.bool_]
 GROWTH: Final = 0.05
 LEAST: Final = 10
 
+#: The same share where a round takes hours (docs/judges.md, batches).
+IN_BATCHES: Final = 0.2
+
 #: The share of a budget in money that the first labels may take in order to be of all labelers.
 FIRST: Final = 1 / 3
 
@@ -221,14 +224,15 @@ def run_rounds(
     right: Callable[[Ints], float] | None = None,
     pupil: Pupil | None = None,
     gold: Gold | None = None,
+    growth: float = GROWTH,
 ) -> tuple[Book, list[Point]]:
     """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only.
 
     A `pupil` votes with the panel; its votes cost nothing and are not counted. `gold` teaches in
-    every round.
+    every round. A round adds `growth` of the labels so far.
     """
     book, curve = Book(work), list[Point]()
-    buyer = _Buyer(work, source, budget, book)
+    buyer = _Buyer(work, source, budget, book, growth)
     for entries in buyer.first_round(seed):
         book.take(entries, *source.ask(entries))
         _report(progress, buyer, 0, 0.0)
@@ -277,8 +281,11 @@ def _sure(work: Work, table: LabelTable, belief: Belief) -> Bools:
 class _Buyer:
     """What can be bought with what is left of the budget."""
 
-    def __init__(self, work: Work, source: Source, budget: Budget | None, book: Book) -> None:
+    def __init__(
+        self, work: Work, source: Source, budget: Budget | None, book: Book, growth: float
+    ) -> None:
         self.work, self.source, self.budget, self.book = work, source, budget, book
+        self.growth = growth
 
     def prices(self) -> Floats:
         """What a label of each labeler takes of the budget; infinite for those who cannot be asked.
@@ -318,7 +325,8 @@ class _Buyer:
         drawn = np.random.default_rng(seed).random(entries.size)
         order = np.lexsort((drawn, -self.work.weight))
         entries = self._affordable(entries[order][entries[order] >= 0])
-        return [part for part in np.array_split(entries, 10) if part.size]
+        parts = max(1, round(0.5 / self.growth))
+        return [part for part in np.array_split(entries, parts) if part.size]
 
     def _first_prices(self) -> Floats:
         """Prices to a power between 0 and 1, the least with which the first labels cost no more
@@ -343,7 +351,7 @@ class _Buyer:
         entries, value = best_entries(self.work, self.book.said, belief, worth, price, seed)
         order = np.argsort(-value, kind="stable")
         order = order[value[order] > 0]
-        size = max(LEAST, int(GROWTH * self.book.labels))
+        size = max(LEAST, int(self.growth * self.book.labels))
         return self._affordable(entries[order[:size]])
 
     def _affordable(self, entries: Ints) -> Ints:
