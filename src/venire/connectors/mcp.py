@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final
 from venire.client import AsyncClient, Nothing
 from venire.errors import VenireError
 from venire.model import Role
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 __all__ = ["Tools", "make_server", "serve"]
 

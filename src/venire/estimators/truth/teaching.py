@@ -7,10 +7,10 @@ from collections.abc import Collection
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from venire.estimators.dawid_skene.estimator import DawidSkene
+from venire.estimators.anchored import Anchored
+from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.truth.mixture import Mixture, mixture_by_gold
-from venire.estimators.votes.anchored import Anchored
-from venire.estimators.votes.majority import MajorityVote
+from venire.estimators.votes import MajorityVote
 from venire.labels.partitions import Table
 
 if TYPE_CHECKING:

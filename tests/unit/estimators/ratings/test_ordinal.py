@@ -16,8 +16,7 @@ from benchmarks.rating_worlds import SEEN, UNORDERED, UNSEEN, Rated, Rng
 from benchmarks.ratings import verdicts
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
 from venire import Auto, InputError, LabelTable, Ordinal
-from venire.estimators.ratings.order import order_strength
-from venire.estimators.ratings.rater_types import rater_types
+from venire.estimators.ratings.ordinal import order_strength, rater_types
 from venire.testing import check_competence
 
 
