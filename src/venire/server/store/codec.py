@@ -44,7 +44,7 @@ from venire.model import (
     Revision,
     Verdict,
 )
-from venire.server.store.rows import EventRow
+from venire.server.store.records import EventRow
 from venire.server.store.slot_parts import ClosedPart
 
 __all__ = ["decode", "encode", "kind_of"]
@@ -66,12 +66,32 @@ def encode(stream: str, first: int, at: float, events: Sequence[Event]) -> list[
         if kind is Observed:
             batch = list(run)
             body = _json(_observed(batch))
-            rows.append(EventRow(stream, n, len(batch), slot, at, "observed", body))
+            rows.append(
+                EventRow(
+                    stream=stream,
+                    n=n,
+                    size=len(batch),
+                    slot=slot,
+                    at=at,
+                    kind="observed",
+                    body=body,
+                )
+            )
             n += len(batch)
             continue
         name, write, _ = _by_type(kind)
         for event in run:
-            rows.append(EventRow(stream, n, 1, slot, at, name, _json(write(event))))
+            rows.append(
+                EventRow(
+                    stream=stream,
+                    n=n,
+                    size=1,
+                    slot=slot,
+                    at=at,
+                    kind=name,
+                    body=_json(write(event)),
+                )
+            )
             n += 1
     return rows
 
