@@ -19,7 +19,7 @@ from venire import MajorityVote
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.panels import Yardstick, panel_report
-from venire.panels.replayed import Replayed
+from venire.panels.report import Replayed
 from venire.panels.yardstick import verdicts_of
 
 #: Dollars for a million input tokens, by the model that a judge's name mentions: public price lists

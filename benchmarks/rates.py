@@ -17,9 +17,8 @@ from scipy.stats import norm
 
 from benchmarks.real_data import load
 from venire.audits.rates import Rate, Sample, precision_of, recall_of, win_rate
-from venire.audits.sampling import allotted
+from venire.audits.sampling import allotted, cells_of, halvings
 from venire.audits.sequences import missed_ever, sequence_interval
-from venire.audits.strata import cells_of, halvings
 from venire.estimators import Auto
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import venire as vn
-from venire.batch.files import KEYS
+from venire.batch.labelling import KEYS
 from venire.cli import COMMANDS, MODULES
 from venire.files import (
     assignments_output,

@@ -6,30 +6,37 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from tests.batch_server import BatchServer, batching
 from tests.integration.web.harness import SOURCE
 from tests.judge_server import CLASSES, judging, truth
 
 TEXTS = {f"i{n}": f"{'BUY' if n % 2 else 'see'} {n}" for n in range(60)}
 
 
+ENV = {**os.environ, "PYTHONPATH": SOURCE, "JUDGE_KEY": "sk-secret"}
+COMMAND = [sys.executable, "-m", "venire", "judge", "items.jsonl", "--config", "judges.yaml"]
+
+
 def judge(folder: Path, out: str, *more: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": SOURCE, "JUDGE_KEY": "sk-secret"}
-    command = [sys.executable, "-m", "venire", "judge", "items.jsonl", "--config", "judges.yaml"]
-    command += ["--out", out, "--json", *more]
+    command = [*COMMAND, "--out", out, "--json", *more]
     return subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False
+        command, cwd=folder, env=ENV, capture_output=True, text=True, timeout=200, check=False
     )
 
 
-def write(folder: Path, url: str) -> None:
+def write(folder: Path, url: str, texts: Mapping[str, str] = TEXTS) -> None:
     (folder / "judges.yaml").write_text(
         f"classes: {CLASSES}\nprompt: '{{{{ text }}}}'\napi_key_env: JUDGE_KEY\n"
         f"max_parallel: 4\nnum_retries: 6\nprice: {{input: 1, output: 1}}\nbase_url: '{url}'\n"
         "judges:\n  - {id: strict, model: a}\n  - {id: mild, model: b}\n  - {id: odd, model: c}\n"
     )
-    rows = (json.dumps({"id": name, "text": text}) for name, text in TEXTS.items())
+    rows = (json.dumps({"id": name, "text": text}) for name, text in texts.items())
     (folder / "items.jsonl").write_text("\n".join(rows) + "\n")
 
 
@@ -61,3 +68,54 @@ def test_a_budget_or_a_target_is_asked_for(tmp_path: Path) -> None:
     assert failed.returncode == 2
     assert "budget" in failed.stderr
     assert not (tmp_path / "verdicts.jsonl").exists()
+
+
+def test_batches_with_kills_and_half_of_the_answers_missing_are_as_those_without(
+    tmp_path: Path,
+) -> None:
+    """1,000 judgements: the same verdicts, and no request that is not counted."""
+    texts = {f"i{n}": f"{'BUY' if n % 2 else 'see'} {n}" for n in range(500)}
+    found = {}
+    for name, faulty in (("plain", False), ("faulty", True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        script = ["expired", "completed", "expired"] if faulty else []
+        with batching(*script, missing=0.5 if faulty else 0.0) as server:
+            write(folder, server.url, texts)
+            kills = ["POST /files", "POST /batches", "GET /batches/X"] if faulty else []
+            for step in [*kills, None]:
+                done = judged(folder, server, step)
+            found[name] = (done, server, (folder / "verdicts.jsonl").read_text())
+    (plain, one, verdicts), (faulty_run, two, same) = found["plain"], found["faulty"]
+    assert plain["labels"] == faulty_run["labels"] == 1000
+    assert verdicts == same
+    assert faulty_run["spent"] == pytest.approx(plain["spent"])
+    for done, server in ((plain, one), (faulty_run, two)):
+        rows = done["batches"]
+        assert sum(row["questions"] for row in rows) == server.questions
+        assert sum(row["answers"] for row in rows) == server.billed["answers"] == 1000
+        cost = sum(row["cost"] for row in rows)
+        assert cost == pytest.approx(server.billed["tokens"] * 0.5e-6)
+        assert cost == pytest.approx(done["spent"])
+        assert sum(row["saved"] for row in rows) == pytest.approx(cost)
+    assert two.questions > one.questions == 1000
+
+
+def judged(folder: Path, server: BatchServer, step: str | None) -> Any:
+    """Run the command; kill it when the server has taken a step, before it hears of that."""
+    command = [*COMMAND, "--out", "verdicts.jsonl", "--json", "--batch", "--labels", "1000"]
+    run = subprocess.Popen(command, cwd=folder, env=ENV, stdout=-1, stderr=-1, text=True)
+
+    def watch(taken: str) -> None:
+        if taken == step:
+            server.watch = lambda step: None
+            run.kill()
+            run.wait()
+
+    server.watch = watch
+    out, said = run.communicate(timeout=300)
+    if step is not None:
+        assert run.returncode == -9, said
+        return None
+    assert run.returncode == 0, said
+    return json.loads(out)

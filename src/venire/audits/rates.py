@@ -11,11 +11,11 @@ is the slope of y on f (Angelopoulos, Duchi, Zrnic, "PPI++: Efficient Prediction
 2023; there lambda = Cov / ((1 + n/N) Var), which is the same with f averaged over the N - n items
 without gold). With verdicts that say yes or no, that is to count the gold of each verdict by
 itself and to weight the two shares by how many verdicts there are of each: a stratified sample.
-So cells are counted here (`venire.audits.strata`; Fisch and others, "Stratified prediction-powered
-inference", 2024), each share has its exact interval, and the intervals are added up; it holds
-where a normal interval fails, with twenty labels, with rates near 0 or 1, and without any error
-seen. Gold alone has its exact interval too, and where that would not be wider, at the same
-estimate, it is taken: where judges tell nothing it is gold alone.
+So cells are counted here (`venire.audits.sampling`; Fisch and others, "Stratified
+prediction-powered inference", 2024), each share has its exact interval, and the intervals are added
+up; it holds where a normal interval fails, with twenty labels, with rates near 0 or 1, and without
+any error seen. Gold alone has its exact interval too, and where that would not be wider, at the
+same estimate, it is taken: where judges tell nothing it is gold alone.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.audits.betting import check_level
+from venire.audits.sampling import cells_of, halvings, merged
 from venire.audits.sequences import sequence_interval
 from venire.audits.shares import Interval, added, exact_interval, mean_interval
-from venire.audits.strata import cells_of, halvings, merged
 from venire.errors import InputError
 
 __all__ = ["Rate", "Sample", "precision_of", "rate_difference", "recall_of", "share_of", "win_rate"]

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.journal import Entry, Journal
-from venire.batch.labelers import Answer, Caller, as_answer
-from venire.batch.work import AWAY, FREE, NO_LABEL, BatchItem, Work
+from venire.batch.labelers import AWAY, FREE, NO_LABEL, Answer, BatchItem, Caller, Work, as_answer
 from venire.budget import Budget
 from venire.errors import GaveUp, InputError, NotNow
 

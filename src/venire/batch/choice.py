@@ -1,30 +1,281 @@
-"""The most valuable label of each item, for its price.
+r"""The most valuable label of each item, for its price.
 
 The value of a label of labeler m on item i is
 
     weight_i * risk_i * (1 - exp(-(1 - kinship) e_m)) / price_m
 
-(`belief` says what these are). Values are multiplied by a draw between 1 - NOISE and 1 + NOISE, so
+(below is what these are). Values are multiplied by a draw between 1 - NOISE and 1 + NOISE, so
 that labelers of about the same worth share the work, and meet each other. Buying the highest values
 until the budget is gone spends it at one price for all items: the value of the last label bought.
+
+**Confidence as a finer answer: what "sure" means is learned, not believed.**
+
+An estimator knows K classes and as many answers. A labeler that says how sure it is gets two voices
+instead, as labelers of their own: one for the half of its answers with the higher confidence, one
+for the others. Each has a competence and a confusion matrix, learned from the labels like
+anybody's; only the order of the confidences counts, so a model that is always "99 % sure" and often
+wrong deceives nobody. Which voice will answer is not known before: what a label of the labeler
+tells is the mean over its voices, by how often each spoke.
+
+**What the labels so far say: what each verdict may cost, and what a label would tell.**
+
+Items and labelers are learned by `Auto`, the same as for verdicts: what is bought next follows from
+what would be said now. With q the posterior of an item, and C[k, l] what the verdict l costs where
+k is right (1 for any error without costs),
+
+    verdict  l = argmin_l sum_k q_k C[k, l],    risk = the minimum.
+
+The two classes that contend are the verdict and the class that adds most to its risk. A label of
+labeler m that tells them apart with evidence e_m (`pair_evidence`) lowers the risk by about
+
+    risk * (1 - exp(-e_m)):
+
+the mean of sqrt(q (1 - q)) over what m may say falls by exactly exp(-e_m), and risk falls with
+it. Unlike the gain of the very next label, which is 0 wherever one label cannot turn the verdict,
+it is positive as long as there is doubt.
+
+Labelers who share errors tell less together than alone. `kinship` is the correlation of the errors
+of two labelers (`shared_errors`), shrunk while it rests on few items: a label of m on an item that
+n has labelled counts for 1 - kinship of its evidence.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Collection, Hashable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import Belief
-from venire.batch.work import FREE, Work
+from venire.batch.labelers import FREE, Work
+from venire.estimators.auto import Auto
+from venire.estimators.families import Families
+from venire.estimators.given import Gold
+from venire.estimators.screening.clones import CloneGroup
+from venire.estimators.screening.shared_errors import fit_panel, panel_pairs
+from venire.labels import LabelTable, Names
+from venire.paper.accuracy import pair_evidence
 from venire.tools.compiling import threaded
 
-__all__ = ["best_entries", "first_entries"]
+__all__ = [
+    "Belief",
+    "Voices",
+    "believe",
+    "best_entries",
+    "decide",
+    "edge",
+    "first_entries",
+    "heard",
+    "owned",
+    "voices_of",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Two labelers are compared on at least this number of items; at SEEN items, half of what is seen
+#: is believed.
+FEWEST_SHARED: Final = 8
+SEEN: Final = 20.0
+
+#: With more labelers than this their kinship is not looked for: pairs share too few items.
+MOST_LABELERS: Final = 200
+
+
+class Belief(NamedTuple):
+    """Of each item: posterior, verdict, its risk and who contends; of each labeler: evidence.
+
+    `evidence` is labelers x classes x classes, `kinship` labelers x labelers, or 1 x 1 if nobody
+    is akin; `known` counts the labels of each labeler on items that others have labelled too.
+    """
+
+    fitted: Auto
+    posterior: Floats
+    verdict: Ints
+    risk: Floats
+    rival: Ints
+    evidence: Floats
+    kinship: Floats
+    known: Ints
+
+    @property
+    def learned(self) -> bool:
+        """Whether labelers could be compared; no target is reached before."""
+        return self.fitted.learned_ or self.fitted.independence_.refuted
+
+    def confidence(self, verdict: Ints) -> Floats:
+        """How sure each verdict is."""
+        return np.asarray(self.posterior[np.arange(len(verdict)), verdict])
+
+
+def believe(
+    table: LabelTable,
+    costs: Floats | None = None,
+    families: Families | None = None,
+    seed: int = 0,
+    gold: Gold | None = None,
+    asked: Collection[Hashable] = (),
+) -> Belief:
+    """Learn the labelers from the labels, and read off what each item's verdict may cost.
+
+    The verdict on an item with `gold` is known. Its risk is what it would be without: labels of
+    such items tell who is right, so they are bought like any other. `asked` are gold items that
+    were chosen, and not drawn at random.
+
+    >>> said = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 1], [0, -1, -1]])
+    >>> belief = believe(LabelTable.from_matrix(said))
+    >>> belief.verdict.tolist(), bool(belief.risk[2] > belief.risk[1])
+    ([0, 1, 1, 0], True)
+    """
+    fitted = Auto(families, seed=seed).fit(table, gold, asked)
+    q = fitted.posteriors_
+    verdict, risk, rival = decide(q, costs)
+    if fitted.checked_ is not None:
+        _, risk, rival = decide(fitted.unsettled_, costs)
+    risk[np.diff(table.start) == 0] = 1.0  # without a label there is no verdict
+    shared = np.repeat(np.diff(table.start) > 1, np.diff(table.start))
+    known = np.bincount(table.labeler[shared], minlength=len(table.labelers))
+    told = pair_evidence(fitted.rows_), _kinship(table, fitted)
+    return Belief(fitted, q, verdict, risk, rival, *told, known)
+
+
+def decide(posterior: Floats, costs: Floats | None = None) -> tuple[Ints, Floats, Ints]:
+    """The verdict of least expected cost, that cost, and the class that adds most to it.
+
+    >>> q = np.array([[0.6, 0.3, 0.1], [0.1, 0.1, 0.8]])
+    >>> [a.round(3).tolist() for a in decide(q)]
+    [[0, 2], [0.4, 0.2], [1, 0]]
+    >>> dear = np.array([[0, 1, 1], [10, 0, 1], [1, 1, 0.0]])  # the second class must not be missed
+    >>> [a.round(3).tolist() for a in decide(q, dear)]
+    [[1, 2], [0.7, 0.2], [0, 0]]
+    """
+    K = posterior.shape[1]
+    C = 1.0 - np.eye(K) if costs is None else costs
+    expected = posterior @ C
+    verdict = np.argmin(expected, axis=1)
+    here = np.arange(len(posterior))
+    parts = posterior * C.T[verdict]
+    parts[here, verdict] = -1.0
+    return verdict, np.maximum(expected[here, verdict], 0.0), np.argmax(parts, axis=1)
+
+
+def _kinship(table: LabelTable, fitted: Auto) -> Floats:
+    """How alike the errors of two labelers are, 0 where they share too few items.
+
+    In a family it is what the verdicts are weighed by.
+    """
+    M = len(table.labelers)
+    if M > MOST_LABELERS:
+        return np.zeros((1, 1))
+    counts = panel_pairs(table)
+    panel = fit_panel(counts, FEWEST_SHARED)
+    if not panel.first.size:
+        return np.zeros((1, 1))
+    seen = counts.shared[panel.first, panel.second]
+    alike = np.maximum(panel.correlation, 0.0) * seen / (seen + SEEN)
+    kinship = np.zeros((M, M))
+    kinship[panel.first, panel.second] = kinship[panel.second, panel.first] = alike
+    code = {name: m for m, name in enumerate(table.labelers)}
+    for group in fitted.families_:
+        members = np.array([code[name] for name in group.members])
+        kinship[np.ix_(members, members)] = group.correlation
+    return kinship
+
+
+#: A labeler has one voice until this number of its answers had a confidence.
+FEWEST: Final = 20
+
+
+class Voices(NamedTuple):
+    """The voice of each answer, the names of the voices, and the labeler of each voice."""
+
+    voice: Ints
+    names: tuple[Hashable, ...]
+    labeler: Ints
+
+
+def edge(values: Sequence[float] | Floats) -> float | None:
+    """From where on an answer is a sure one: the median, such that both sides have some.
+
+    >>> edge([0.6, 0.9, 0.7]), edge([0.9, 0.5, 0.5, 0.5]), edge([0.5, 0.5])
+    (0.7, 0.9, None)
+    """
+    if not len(values):
+        return None
+    middle, known = float(np.median(values)), np.asarray(values)
+    if middle > known.min():
+        return middle
+    above = known[known > middle]
+    return float(above.min()) if above.size else None
+
+
+def voices_of(labeler: Ints, confidence: Floats, names: Names) -> Voices | None:
+    """Two voices of those who say how sure they are (NaN: not said); None if nobody does.
+
+    >>> sure = np.tile([0.9, 0.6], 10)
+    >>> found = voices_of(np.zeros(20, np.int64), sure, ["net", "ann"])
+    >>> found.names, found.voice[:4].tolist(), found.labeler.tolist()
+    (('net (sure)', 'ann', 'net (unsure)'), [0, 2, 0, 2], [0, 1, 0])
+    """
+    voice, owner, called = labeler.astype(np.int64), list(range(len(names))), list(names)
+    said = ~np.isnan(confidence)
+    for m in np.flatnonzero(np.bincount(labeler[said], minlength=len(names)) >= FEWEST).tolist():
+        mine = said & (labeler == m)
+        border = edge(confidence[mine])
+        if border is not None:
+            voice[mine & (confidence < border)] = len(called)
+            called[m] = f"{names[m]} (sure)"
+            called.append(f"{names[m]} (unsure)")
+            owner.append(m)
+    if len(called) == len(names):
+        return None
+    return Voices(voice, tuple(called), np.array(owner, np.int64))
+
+
+def heard(belief: Belief, voices: Voices) -> Belief:
+    """What is believed of labelers, from what is believed of their voices.
+
+    Whoever comes after the voices, such as a student, is left out.
+    """
+    V, M = len(voices.labeler), int(voices.labeler.max()) + 1
+    spoken = np.bincount(voices.voice, minlength=V).astype(np.float64)
+    total = np.bincount(voices.labeler, spoken, minlength=M)[voices.labeler]
+    share = np.zeros((M, V))
+    share[voices.labeler, np.arange(V)] = np.where(total > 0, spoken / np.maximum(total, 1), 1.0)
+    kinship = belief.kinship
+    if kinship.shape[0] > 1:
+        kinship = np.ascontiguousarray(share @ kinship[:V, :V] @ share.T)
+    return belief._replace(
+        evidence=np.ascontiguousarray(np.tensordot(share, belief.evidence[:V], axes=1)),
+        kinship=kinship,
+        known=np.bincount(voices.labeler, belief.known[:V], minlength=M).astype(np.int64),
+    )
+
+
+def owned(
+    groups: Sequence[CloneGroup], voices: Voices | None, labelers: Names
+) -> tuple[CloneGroup, ...]:
+    """Groups of voices as groups of those who spoke, each with the mean of the correlations.
+
+    >>> voices = Voices(np.zeros(0, np.int64), ("a (sure)", "b", "a (unsure)"), np.array([0, 1, 0]))
+    >>> owned([CloneGroup(("a (sure)", "b", "a (unsure)"), 0.5)], voices, ["a", "b"])
+    (CloneGroup(members=('a', 'b'), correlation=0.5),)
+    """
+    if voices is None:
+        return tuple(groups)
+    owners = zip(voices.names, voices.labeler.tolist(), strict=True)
+    owner = {name: labelers[m] for name, m in owners}
+    found: dict[tuple[Hashable, ...], list[float]] = {}
+    for group in groups:
+        theirs = {owner.get(name, name): None for name in group.members}
+        known = [name for name in labelers if name in theirs]
+        members = (*known, *(name for name in theirs if name not in known))
+        if len(members) > 1:
+            found.setdefault(members, []).append(group.correlation)
+    return tuple(CloneGroup(names, float(np.mean(r))) for names, r in found.items())
+
+
 Bools = NDArray[np.bool_]
 
 #: Half the width of the draw that a value is multiplied by.
@@ -34,7 +285,7 @@ NOISE: Final = 0.08
 def first_entries(work: Work, free: Bools, price: Floats, seed: int) -> Ints:
     """The labeler of the first label of each item, drawn with odds 1 / `price`; -1 for none.
 
-    >>> from venire.batch.work import as_items
+    >>> from venire.batch.labelers import as_items
     >>> work = Work.of(as_items({str(i): "" for i in range(1000)}), ["dear", "cheap"])
     >>> entry = first_entries(work, np.ones(2000, bool), np.array([3.0, 1.0]), seed=0)
     >>> np.bincount(work.labeler[entry]).tolist()

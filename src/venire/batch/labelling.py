@@ -1,32 +1,195 @@
-"""`label`: a batch of items, labelled within a budget; `label_recorded`: the same on old data."""
+"""`label`: a batch of items, labelled within a budget; `label_recorded`: the same on old data.
+
+The files of a batch: items, the panel, prices, and what a wrong verdict costs.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.asking import Live
 from venire.batch.journal import Journal
-from venire.batch.labelers import as_callers
+from venire.batch.labelers import (
+    BatchItem,
+    Caller,
+    NoAnswer,
+    Pupil,
+    Teachable,
+    Work,
+    as_callers,
+    as_items,
+)
 from venire.batch.outcome import Labelled, settle, share_right, truth_codes
-from venire.batch.pupil import Pupil, Teachable
-from venire.batch.recorded import Recorded, recorded_work
-from venire.batch.rounds import Progress, Source, run_rounds
-from venire.batch.work import BatchItem, Work, as_items
+from venire.batch.rounds import GROWTH, Progress, Recorded, Source, recorded_work, run_rounds
 from venire.budget import Budget
 from venire.costs import Costs
-from venire.errors import InputError
+from venire.errors import FileError, InputError
 from venire.estimators.families import Families
 from venire.estimators.given import Gold
+from venire.files.trees import read_tree
 from venire.labels.sources import as_table
+from venire.labels.sources.jsonl import is_json_lines
+from venire.tools.csv_rows import number, read_dicts, read_head, shown
+from venire.tools.untrusted import parse_json
 
-__all__ = ["check_limits", "label", "label_recorded"]
+__all__ = ["check_limits", "label", "label_recorded", "read_batch", "read_batch_panel"]
+
+#: What an entry of the panel may say.
+KEYS: Final = ("id", "price", "call", "column", "parallel", "many", "family")
+
+
+def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
+    r"""The items of a .jsonl or .csv file, which have an `id`; also weight, target and eligible.
+
+    Labelers are shown the whole record. Names of eligible labelers are separated by |, in JSON
+    they may be a list.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "items.jsonl")
+    ...     _ = path.write_text('{"id": "a", "text": "Buy now!", "target": 0.99}\n')
+    ...     read_batch(path)[0].content["text"]
+    'Buy now!'
+    """
+    path = Path(path)
+    try:
+        records = _json_lines(path) if is_json_lines(path) else _csv(path)
+    except UnicodeDecodeError:
+        raise FileError(path, None, "this is not UTF-8 text: save the file in UTF-8") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
+    if not records:
+        raise FileError(path, 1, "holds no items: add one line for each")
+    seen: dict[str, int] = {}
+    for line, record in records:
+        name = str(record.get("id") or "")
+        if not name:
+            raise FileError(path, line, "has no id: give every item one")
+        if seen.setdefault(name, line) != line:
+            message = f"item {shown(name)} is on line {seen[name]} already: drop or rename one"
+            raise FileError(path, line, message)
+        try:
+            as_items([record])
+        except InputError as error:
+            raise FileError(path, line, str(error)) from None
+    return as_items(record for _, record in records)
+
+
+def _json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    records = []
+    with open(path, encoding="utf-8-sig") as file:
+        for line, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                record = parse_json(text)
+            except json.JSONDecodeError as error:
+                message = f"not JSON ({error.msg.lower()}): write one object a line"
+                raise FileError(path, line, message) from None
+            if not isinstance(record, dict):
+                raise FileError(path, line, 'expected an object such as {"id": "post-1", ...}')
+            records.append((line, record))
+    return records
+
+
+def _csv(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """Records of a CSV file; weight and target are numbers, empty fields are left out."""
+    names, _ = read_head(path, 0)
+    if "id" not in names:
+        raise FileError(path, 1, f"has the columns {names}, expected one called id")
+    records = []
+    for line, row in read_dicts(path):
+        record: dict[str, Any] = {name: value for name, value in row.items() if value}
+        for name in ("weight", "target"):
+            if name in record:
+                record[name] = _number(path, line, name, record[name])
+        records.append((line, record))
+    return records
+
+
+def _number(path: Path, line: int, name: str, text: str) -> float:
+    value = number(text)
+    if value is None:
+        raise FileError(path, line, f"{name} is {shown(text)}, expected a number")
+    return value
+
+
+Find = Callable[[str], Callable[[Any], Any]]
+Kinds = Mapping[str, Callable[[Mapping[str, Any]], Caller]]
+
+
+def read_batch_panel(
+    path: str | Path, find: Find, kinds: Kinds | None = None
+) -> tuple[Caller, ...]:
+    r"""The labelers of a .yaml, .toml or .json file; `find` turns `module:function` into one.
+
+    A list, or a list under `labelers`. Each has an `id`, a `price` (0 if it is left out), and
+    either `call`, a function of the item, or `column`, a field of the item that holds its label;
+    `parallel` calls may run at a time, and with `many` the function takes a list of items. Those of
+    one `family` may share errors. `kinds` are other keys than `call` and `column`, such as `onnx`,
+    and what makes a labeler of the entry.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "panel.json")
+    ...     _ = path.write_text('[{"id": "old", "column": "by_hand", "price": 0.2}]')
+    ...     (caller,) = read_batch_panel(path, {}.get)
+    >>> caller.id, caller.price, caller.call({"by_hand": "spam"})
+    ('old', 0.2, 'spam')
+    """
+    path = Path(path)
+    content, line_of = read_tree(path)
+    root = ("labelers",) if isinstance(content, Mapping) else ()
+    entries = content.get("labelers") if isinstance(content, Mapping) else content
+    if not isinstance(entries, list) or not entries:
+        raise FileError(path, None, "expected a list of labelers: - {id: small, call: mine:judge}")
+    callers: list[Caller] = []
+    for place, entry in enumerate(entries):
+        line = line_of((*root, place))
+        try:
+            callers.append(_caller(entry, find, kinds or {}))
+        except InputError as error:
+            raise FileError(path, line, f"labeler {place + 1}: {error}") from None
+        if [c.id for c in callers].count(callers[-1].id) > 1:
+            raise FileError(path, line, f"labeler {shown(callers[-1].id)} is there twice")
+    return tuple(callers)
+
+
+def _caller(entry: Any, find: Find, kinds: Kinds) -> Caller:
+    if not isinstance(entry, Mapping) or not entry.get("id"):
+        raise InputError(f"got {entry!r}, expected an id, a price, and call or column")
+    named = [key for key in ("call", "column", *kinds) if key in entry]
+    if len(named) != 1:
+        either = ", ".join(["call: module:function", "column: a field", *kinds])
+        raise InputError(f"{entry['id']} needs one of {either}; it has {named or 'none'}")
+    if named[0] in kinds:
+        return kinds[named[0]](entry)
+    unknown = next((key for key in entry if key not in KEYS), None)
+    if unknown is not None:
+        raise InputError(f"{entry['id']} has the key {unknown!r}, expected {', '.join(KEYS)}")
+    call = find(str(entry["call"])) if "call" in entry else _column(str(entry["column"]))
+    options = {key: entry[key] for key in ("price", "parallel", "many", "family") if key in entry}
+    return Caller(str(entry["id"]), call, **options)
+
+
+def _column(name: str) -> Callable[[Any], Any]:
+    def read(item: Any) -> Any:
+        said = item.get(name)
+        if said in (None, ""):
+            raise NoAnswer(f"the item has no {name}")
+        return said
+
+    return read
+
 
 Watch = Callable[[Progress], None]
 
@@ -47,6 +210,7 @@ def label(
     families: Families | None = None,
     gold: Gold | None = None,
     asked: Collection[Hashable] = (),
+    growth: float = GROWTH,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -90,6 +254,9 @@ def label(
         Known right labels of some items, to learn from in every round (docs/gold.md).
     asked
         Those of the items with gold that were chosen (`questions`), and not drawn at random.
+    growth
+        How many labels a round adds, as a share of those so far. Larger rounds are fewer, and know
+        less when they choose: for labelers that take hours to answer.
 
     Examples
     --------
@@ -113,7 +280,7 @@ def label(
     with ExitStack() as stack:
         kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
         source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
-        return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
+        return _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth)
 
 
 def label_recorded(
@@ -131,6 +298,7 @@ def label_recorded(
     families: Families | None = None,
     gold: Gold | None = None,
     asked: Collection[Hashable] = (),
+    growth: float = GROWTH,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
@@ -158,7 +326,7 @@ def label_recorded(
         pupil = student.join_batch([contents.get(item) for item in table.items])
     source, work = Recorded(table, price), recorded_work(table, target)
     work = replace(work, families=families, asked=frozenset(asked))
-    return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
+    return _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth)
 
 
 def _run(
@@ -171,6 +339,7 @@ def _run(
     progress: Watch | None,
     pupil: Pupil | None,
     gold: Gold | None,
+    growth: float,
 ) -> Labelled:
     right = None
     if truth is not None:
@@ -178,7 +347,11 @@ def _run(
         def right(codes: NDArray[np.int64]) -> float:
             return share_right(codes, truth_codes(truth, work.items, source.classes))
 
-    book, curve = run_rounds(work, source, budget, costs, seed, progress, right, pupil, gold)
+    if not 0 < growth < float("inf"):
+        raise InputError(f"got growth {growth!r}, expected a share above 0, such as 0.05")
+    book, curve = run_rounds(
+        work, source, budget, costs, seed, progress, right, pupil, gold, growth
+    )
     if not (book.said >= 0).any():
         why = source.trouble or "the budget is below the price of a label"
         raise InputError(f"no label was bought: {why}")

@@ -13,12 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import decide
-from venire.batch.pupil import Pupil
-from venire.batch.rehearsal import labels_needed
-from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear
-from venire.batch.voices import owned
-from venire.batch.work import FREE
+from venire.batch.choice import decide, owned
+from venire.batch.labelers import FREE, Pupil
+from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, labels_needed
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.estimators.families import relations

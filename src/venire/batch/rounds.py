@@ -6,29 +6,55 @@ the most valuable labels (`choice`), GROWTH times as many as there are, so that 
 learned anew some twenty times while three labels an item are bought, whatever the size of the
 batch. An item with a target is done when its verdict has that confidence; one that has become
 doubtful again is not.
+
+**How many labels a panel would need for an accuracy: a batch of made-up items is labelled.**
+
+The labelers of the rehearsal label as they were found to (`Anchored`), each for itself. It is an
+estimate: labelers who share errors need more labels than that, and those of whom few labels are
+known, one or two an item, are better than they were found to be and need fewer (docs/student.md).
+
+**Labels that are there already, as a source of answers: how to try a budget on old data.**
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import Belief, believe
-from venire.batch.choice import best_entries, first_entries
-from venire.batch.pupil import Pupil
-from venire.batch.voices import Voices, heard, voices_of
-from venire.batch.work import AWAY, FREE, Work
+from venire.batch.choice import (
+    Belief,
+    Voices,
+    believe,
+    best_entries,
+    first_entries,
+    heard,
+    voices_of,
+)
+from venire.batch.labelers import AWAY, FREE, Pupil, Work, check_target
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
+from venire.errors import InputError
 from venire.estimators.families import Families
 from venire.estimators.given import Gold
+from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
 from venire.labels.sources.text import like
 
-__all__ = ["Book", "Point", "Progress", "Source", "costs_so_far", "hear", "run_rounds"]
+__all__ = [
+    "Book",
+    "Point",
+    "Progress",
+    "Recorded",
+    "Source",
+    "costs_so_far",
+    "hear",
+    "labels_needed",
+    "recorded_work",
+    "run_rounds",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,6 +64,9 @@ Bools = NDArray[np.bool_]
 #: The labels of a round, as a share of those that there are, and the least number.
 GROWTH: Final = 0.05
 LEAST: Final = 10
+
+#: The same share where a round takes hours (docs/judges.md, batches).
+IN_BATCHES: Final = 0.2
 
 #: The share of a budget in money that the first labels may take in order to be of all labelers.
 FIRST: Final = 1 / 3
@@ -195,14 +224,15 @@ def run_rounds(
     right: Callable[[Ints], float] | None = None,
     pupil: Pupil | None = None,
     gold: Gold | None = None,
+    growth: float = GROWTH,
 ) -> tuple[Book, list[Point]]:
     """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only.
 
     A `pupil` votes with the panel; its votes cost nothing and are not counted. `gold` teaches in
-    every round.
+    every round. A round adds `growth` of the labels so far.
     """
     book, curve = Book(work), list[Point]()
-    buyer = _Buyer(work, source, budget, book)
+    buyer = _Buyer(work, source, budget, book, growth)
     for entries in buyer.first_round(seed):
         book.take(entries, *source.ask(entries))
         _report(progress, buyer, 0, 0.0)
@@ -251,8 +281,11 @@ def _sure(work: Work, table: LabelTable, belief: Belief) -> Bools:
 class _Buyer:
     """What can be bought with what is left of the budget."""
 
-    def __init__(self, work: Work, source: Source, budget: Budget | None, book: Book) -> None:
+    def __init__(
+        self, work: Work, source: Source, budget: Budget | None, book: Book, growth: float
+    ) -> None:
         self.work, self.source, self.budget, self.book = work, source, budget, book
+        self.growth = growth
 
     def prices(self) -> Floats:
         """What a label of each labeler takes of the budget; infinite for those who cannot be asked.
@@ -292,7 +325,8 @@ class _Buyer:
         drawn = np.random.default_rng(seed).random(entries.size)
         order = np.lexsort((drawn, -self.work.weight))
         entries = self._affordable(entries[order][entries[order] >= 0])
-        return [part for part in np.array_split(entries, 10) if part.size]
+        parts = max(1, round(0.5 / self.growth))
+        return [part for part in np.array_split(entries, parts) if part.size]
 
     def _first_prices(self) -> Floats:
         """Prices to a power between 0 and 1, the least with which the first labels cost no more
@@ -317,7 +351,7 @@ class _Buyer:
         entries, value = best_entries(self.work, self.book.said, belief, worth, price, seed)
         order = np.argsort(-value, kind="stable")
         order = order[value[order] > 0]
-        size = max(LEAST, int(GROWTH * self.book.labels))
+        size = max(LEAST, int(self.growth * self.book.labels))
         return self._affordable(entries[order[:size]])
 
     def _affordable(self, entries: Ints) -> Ints:
@@ -361,3 +395,93 @@ def _report(
     if progress is not None:
         book = buyer.book
         progress(Progress(book.labels, book.spent, buyer.share(), sure, expected))
+
+
+def recorded_work(
+    table: LabelTable, target: float | None = None, weights: Mapping[Hashable, float] | None = None
+) -> Work:
+    """Who may label what: those who did.
+
+    >>> recorded_work(LabelTable.from_matrix([[0, 1], [-1, 1]])).labeler.tolist()
+    [0, 1, 1]
+    """
+    check_target(target)
+    n = len(table.items)
+    weight = np.array([(weights or {}).get(name, 1.0) for name in table.items], np.float64)
+    goal = np.full(n, np.inf if target is None else target)
+    labeler = table.labeler.astype(np.int64)
+    return Work(table.items, table.labelers, table.start, labeler, weight, goal)
+
+
+class Recorded:
+    """Answers out of a table of labels; every labeler has one price.
+
+    >>> source = Recorded(LabelTable.from_matrix([[0, 1], [-1, 1]]), np.array([1.0, 2.0]))
+    >>> [a.tolist() for a in source.ask(np.array([2, 0]))]
+    [[1, 0], [2.0, 1.0]]
+    """
+
+    def __init__(self, table: LabelTable, price: Floats) -> None:
+        """`price` is in the order of `table.labelers`."""
+        if len(price) != len(table.labelers) or not (price >= 0).all():
+            raise InputError("expected a price of 0 or more for each labeler of the table")
+        self.classes: tuple[Hashable, ...] = tuple(table.classes)
+        self.price = self.most = price.astype(np.float64)
+        self.open = np.ones(len(price), np.bool_)
+        self.ended = False
+        self.trouble: str | None = None
+        self.confidence: Floats | None = None
+        self.rationales: dict[int, str] = {}
+        self._labeler, self._said = table.labeler, table.said
+
+    def ask(self, entries: Ints) -> tuple[Ints, Floats]:
+        """What was said, as numbers of classes, and what each of it costs."""
+        return self._said[entries].astype(np.int64), self.price[self._labeler[entries]]
+
+    def left_over(self) -> tuple[Ints, Ints, Floats]:
+        """Answers that were paid for and not asked for: none."""
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+
+
+#: Made-up items, and the most labels for each.
+ITEMS: Final = 1000
+MOST: Final = 12
+
+
+def labels_needed(bought: LabelTable, accuracy: float, seed: int = 0) -> float | None:
+    """Labels an item with which the panel alone would be as accurate; None for more than MOST.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(300, 1))
+    >>> said = np.where(rng.random((300, 6)) < 0.7, truth, 1 - truth)
+    >>> few, many = (labels_needed(LabelTable.from_matrix(said), a) for a in (0.75, 0.8))
+    >>> 1 <= few < many
+    True
+    """
+    truth, table = _made_up(bought, seed)
+    n = len(table.items)
+    work, source = recorded_work(table), Recorded(table, np.ones(len(table.labelers)))
+
+    def right(codes: NDArray[np.int64]) -> float:
+        return float((codes == truth).mean())
+
+    budget = Budget(labels=n * min(MOST, len(table.labelers)))
+    _, curve = run_rounds(work, source, budget, seed=seed, right=right)
+    before, low = 0.0, 0.0
+    for point in curve:
+        here, reached = point.labels / n, point.right or 0.0
+        if reached >= accuracy:
+            return before + (accuracy - low) / (reached - low) * (here - before) if before else here
+        before, low = here, max(low, reached)
+    return None
+
+
+def _made_up(bought: LabelTable, seed: int) -> tuple[NDArray[np.int64], LabelTable]:
+    """Items of classes as frequent as they were found to be, each labelled by everybody."""
+    fitted, rng = Anchored().fit(bought), np.random.default_rng(seed)
+    n, K = min(ITEMS, len(bought.items)), len(bought.classes)
+    truth = rng.choice(K, p=fitted.priors_ / fitted.priors_.sum(), size=n)
+    gave = np.bincount(bought.labeler, minlength=len(bought.labelers)) > 0
+    sums = fitted.confusions_[gave].cumsum(axis=2)[:, truth]  # labelers x items x classes
+    said = (sums[..., :-1] < rng.random((*sums.shape[:2], 1))).sum(axis=2)
+    return truth, LabelTable.from_matrix(said.T, K)

@@ -20,6 +20,7 @@ __all__ = ["judge"]
 ITEMS = "What is judged: JSON Lines or CSV with id; a prompt may use any other field."
 CONFIG = "The judges: YAML or TOML (docs/judges.md). Keys come from the environment."
 DRY_RUN = "Say what all labels would cost, by the length of the prompts; ask nothing."
+BATCH = "Send the questions as batches (/v1/batches): half the price, up to a day for each round."
 CACHE = "Where answers are kept for other runs. [default: beside --config, with .cache]"
 
 
@@ -50,6 +51,7 @@ def judge(
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
     student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
+    batch: Annotated[bool, typer.Option("--batch", help=BATCH)] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=DRY_RUN)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -60,10 +62,11 @@ def judge(
     """
     from venire.batch import label
     from venire.batch.asking import close_labelers, run_beside
-    from venire.batch.files import read_batch
-    from venire.batch.labelling import check_limits
+    from venire.batch.labelling import check_limits, read_batch
+    from venire.batch.rounds import GROWTH, IN_BATCHES
+    from venire.connectors.judges.batches import BatchBook
     from venire.connectors.judges.cache import Cache
-    from venire.connectors.judges.file import judges_of
+    from venire.connectors.judges.file import judges_of, read_judges
     from venire.connectors.judges.report import (
         check_judges,
         forecast,
@@ -79,23 +82,24 @@ def judge(
     sources = [path for path in every if path is not None]
     check_targets([path for path in (out, labels_out) if path is not None], sources)
     batches.check_report(report)
-    batch = read_batch(items)
-    limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
-    kept = Cache(config.with_suffix(".cache") if cache is None else cache)
+    rows = read_batch(items)
+    limit = batches.budget_of(budget, labels, labels_per_item, len(rows))
+    kept = Cache(config.with_suffix(".cache") if cache is None else cache, late=batch)
+    book = BatchBook(out.with_name(out.name + ".batches"), screen.say) if batch else None
     panel: list[AnyJudge] = []
     known = batches.gold_of_file(gold)
-    batches.check_promise(promise, [item.id for item in batch], known.labels)
+    batches.check_promise(promise, [item.id for item in rows], known.labels)
     batches.warn_target(target, known)
     try:
-        panel += judges_of(config, kept, items.parent)
+        panel += judges_of(config, kept, items.parent, book)
         if dry_run:
-            return _say_forecast(forecast(panel, [item.content for item in batch]), limit, as_json)
-        check_limits(batch, panel, limit, target)
-        for warning in run_beside(check_judges(panel, batch[0].content)):
+            return _say_forecast(forecast(panel, [item.content for item in rows]), limit, as_json)
+        check_limits(rows, panel, limit, target)
+        for warning in run_beside(check_judges(panel, rows[0].content)):
             screen.warn(warning)
         with batches.watched() as watch:
             done = label(
-                batch,
+                rows,
                 panel,
                 limit,
                 target=target,
@@ -107,11 +111,15 @@ def judge(
                 student=batches.student_of(student),
                 gold=known.labels or None,
                 asked=known.asked,
+                growth=IN_BATCHES if batch else GROWTH,
             ).of_day(known.day)
+        kept.save()
     finally:
         close_labelers(panel)
         kept.close()
     said = judges_record(panel, done.table, done.codes)
+    if book is not None:
+        said["batches"] = book.record(read_judges(config))
     held = batches.kept_promise(promise, done, known.labels)
     batches.write_labelled(done, out, report, probabilities, judges_html(said), labels_out, held)
     batches.say_labelled(done, as_json, said, held)

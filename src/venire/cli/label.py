@@ -88,8 +88,7 @@ def label(
     Everything is there at once and delay costs nothing. Interrupted with Ctrl-C, the same command
     continues where it stopped and pays for nothing twice.
     """
-    from venire.batch.files import read_batch
-    from venire.batch.labelling import label_recorded
+    from venire.batch.labelling import label_recorded, read_batch
     from venire.costs import costs_of_text
     from venire.files import check_targets
     from venire.labels.sources import COLUMNS as COLUMNS_OF_LABELS

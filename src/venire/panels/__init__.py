@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from venire.panels.report import PanelMember as PanelMember
     from venire.panels.report import PanelReport as PanelReport
     from venire.panels.report import panel_report as panel_report
-    from venire.panels.second_label import second_labels as second_labels
     from venire.panels.yardstick import Estimate as Estimate
     from venire.panels.yardstick import Yardstick as Yardstick
+    from venire.panels.yardstick import second_labels as second_labels
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -1,12 +1,8 @@
 """A student: a model that learns from the verdicts, and joins the panel.
 
-    student       `Student`: what it learns with, its held-out confidence, and its voices
-    features      what it sees: hashed words and characters of text, or vectors
-    models        scikit-learn models: the default one, and yours
-    lessons       what it is taught: posteriors without its own votes
-    keeping       what it learned as bytes
-    seat          its place on the panel of a `Scheduler`
-    batch         its place in a batch (`venire label`)
+    student       `Student`: what it is taught, its held-out confidence, its voices; as bytes
+    models        what it sees (text or vectors) and learns with: the default model, or yours
+    seat          its place on the panel of a `Scheduler`, and in a batch (`venire label`)
 
 Names are loaded when they are first used.
 """

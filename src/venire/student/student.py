@@ -9,30 +9,84 @@ How good it is is measured on items that it was not taught: the items are divide
 each is answered by a model that was taught the others. It says nothing until what it says of these
 agrees with the panel significantly more often than the most frequent class does: a student that
 cannot learn stays silent.
+
+**What a student learned as bytes, and back: arrays and a few numbers, nothing that runs.**
+
+Weights are kept in single precision, those of unused places not at all. Only the default model can
+be kept; a model of your own is for the library.
+
+**What a student is taught: what the *other* labelers say, without its own votes.**
+
+Were its votes among them, it would be its own teacher: what it says becomes more probable because
+it said so, it is taught that, says it again, and looks right. So its labels are taken out before
+anything is learned: the skills of the others, how often each class comes, and the posteriors
+
+    q_k  ~  share_k * product over the others' labels of P(label | class k)
+
+are those of a panel on which it never sat. Items that nobody else has labelled teach nothing.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.estimators.auto import Auto
+from venire.estimators.families import weighted_posteriors
 from venire.labels import LabelTable
-from venire.student.features import Features, Rows, Seen, rows_of
-from venire.student.lessons import Lessons
-from venire.student.models import STRENGTHS, Linear, Model, fit_model
+from venire.labels.subset import keep_labels
+from venire.student.models import STRENGTHS, Features, Linear, Model, Rows, Seen, fit_model, rows_of
 
 if TYPE_CHECKING:
     from venire.engine import Scheduler
-    from venire.student.batch import StudentInBatch
-    from venire.student.seat import Seat
+    from venire.student.seat import Seat, StudentInBatch
 
-__all__ = ["Student", "Taught"]
+__all__ = ["Lessons", "Student", "Taught", "lessons", "pack", "unpack"]
+
+
+class Lessons(NamedTuple):
+    """The posterior of each item without the student's votes, and of which items there is one."""
+
+    posterior: NDArray[np.float64]
+    known: NDArray[np.bool_]
+
+
+def lessons(
+    table: LabelTable,
+    own: Set[Hashable] = frozenset(),
+    gold: Mapping[Hashable, Hashable] | None = None,
+) -> Lessons:
+    """What the labels say without those of the labelers `own`; gold is what it is.
+
+    >>> rows = [("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no"), ("b", "bob", "no"),
+    ...         ("c", "ann", "yes"), ("c", "student", "no"), ("d", "student", "no")]
+    >>> taught = lessons(LabelTable.from_rows(rows), {"student"})
+    >>> taught.known.tolist(), bool(taught.posterior[2, 1] > 0.5)
+    ([True, True, True, False], True)
+    """
+    mine = np.array([name in own for name in table.labelers], np.bool_)
+    others = keep_labels(table, ~mine[table.labeler])
+    known = np.diff(others.start) > 0
+    if not known.any():
+        return Lessons(np.zeros((len(table.items), len(table.classes))), known)
+    told = dict(gold or {})
+    fitted = Auto().fit(others, told or None)
+    q = weighted_posteriors(others, fitted.rows_, fitted.shares_, [])
+    if told:
+        code = {name: k for k, name in enumerate(table.classes)}
+        for i, item in enumerate(table.items):
+            if item in told and told[item] in code:
+                q[i], known[i] = np.eye(len(code))[code[told[item]]], True
+    return Lessons(q, known)
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -240,7 +294,7 @@ class Student:
 
     def join_batch(self, contents: Sequence[Any]) -> StudentInBatch:
         """A seat on the panel of a batch of these contents."""
-        from venire.student.batch import StudentInBatch
+        from venire.student.seat import StudentInBatch
 
         return StudentInBatch(self, contents)
 
@@ -264,3 +318,59 @@ def with_voices(
         (*table.labelers, *student.voices),
         table.classes,
     )
+
+
+FORMAT: Final = 1
+
+
+def pack(taught: Taught) -> bytes:
+    """What was learned, without what it says of the items it was taught.
+
+    >>> model = Linear(np.array([[0.0, 0.0], [2.0, 0.0]]), np.zeros(2), np.empty(0), np.empty(0))
+    >>> bins = np.array([0.7]), np.array([0.8, 0.9])
+    >>> again = unpack(pack(Taught(3, model, 200, 0.9, 0.5, *bins, np.empty((0, 2)))))
+    >>> again.version, again.ready, again.model.weights.tolist()
+    (3, True, [[0.0, 0.0], [2.0, 0.0]])
+    """
+    model = taught.model
+    if not isinstance(model, Linear):
+        raise InputError(f"got the model {model!r}, expected the default one: others are not kept")
+    used = np.flatnonzero(model.weights.any(axis=0))
+    head = {
+        "format": FORMAT,
+        "version": taught.version,
+        "items": taught.items,
+        "agreement": taught.agreement,
+        "commonest": taught.commonest,
+        "kind": taught.kind,
+        "features": model.weights.shape[1],
+    }
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        head=np.frombuffer(json.dumps(head).encode(), np.uint8),
+        used=used,
+        weights=model.weights[:, used].astype(np.float32),
+        bias=model.bias,
+        mean=model.mean,
+        scale=model.scale,
+        edges=taught.edges,
+        skills=taught.skills,
+    )
+    return file.getvalue()
+
+
+def unpack(body: bytes) -> Taught:
+    """What `pack` kept."""
+    try:
+        with np.load(io.BytesIO(body), allow_pickle=False) as kept:
+            arrays: dict[str, Any] = {name: kept[name] for name in kept.files}
+        head = json.loads(arrays["head"].tobytes())
+        weights = np.zeros((len(arrays["bias"]), head["features"]))
+        weights[:, arrays["used"]] = arrays["weights"]
+    except Exception as error:
+        raise InputError(f"this is no student that this version can read: {error}") from None
+    model = Linear(weights, *(np.asarray(arrays[n], np.float64) for n in ("bias", "mean", "scale")))
+    nothing = np.empty((0, len(weights)))
+    how = head["agreement"], head["commonest"], arrays["edges"], arrays["skills"], nothing
+    return Taught(head["version"], model, head["items"], *how, head["kind"])

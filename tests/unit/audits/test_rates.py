@@ -19,8 +19,7 @@ from venire.audits.rates import (
     share_of,
     win_rate,
 )
-from venire.audits.sampling import draw_for_rate
-from venire.audits.strata import cells_of, merged
+from venire.audits.sampling import cells_of, draw_for_rate, merged
 from venire.errors import InputError
 
 Floats = NDArray[np.float64]

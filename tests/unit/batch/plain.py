@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from venire.batch.choice import NOISE
-from venire.batch.work import Work
+from venire.batch.labelers import Work
 
 MASK = 2**64 - 1
 

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.batch import plain
-from venire.batch.belief import Belief
-from venire.batch.choice import best_entries, first_entries
-from venire.batch.work import BatchItem, Work
+from venire.batch.choice import Belief, best_entries, first_entries
+from venire.batch.labelers import BatchItem, Work
 from venire.estimators import Auto
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import venire as vn
-from venire.batch.files import read_batch, read_batch_panel
+from venire.batch.labelling import read_batch, read_batch_panel
 
 
 def yes(item: Any) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import venire as vn
 from venire.batch import Answer, Caller
-from venire.batch.voices import Voices, owned
+from venire.batch.choice import Voices, owned
 from venire.cli.label import label
 from venire.errors import InputError
 from venire.estimators import Auto, CloneGroup

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import venire as vn
 from venire.batch import Answer
-from venire.batch.belief import believe
-from venire.batch.voices import FEWEST, edge, heard, voices_of
+from venire.batch.choice import FEWEST, believe, edge, heard, voices_of
 from venire.labels import LabelTable
 
 ROWS = st.lists(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,7 +77,6 @@ def test_dataframes_and_datasets() -> None:
 
 
 def test_a_spreadsheet(tmp_path: Path) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     for row in (("item", "rater", "label"), *ROWS):
         book.active.append(row)
@@ -87,7 +87,7 @@ def test_a_spreadsheet(tmp_path: Path) -> None:
 def test_a_spreadsheet_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "labels.xlsx").write_bytes(b"PK\x03\x04")
-    with pytest.raises(FileError, match="save it as CSV, or run pip install openpyxl"):
+    with pytest.raises(FileError, match=r"save it as CSV, or run pip install 'venire\[data\]'"):
         as_table(tmp_path / "labels.xlsx")
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from venire import Auto, InputError, LabelTable, panel_report
 from venire.panels import Yardstick, second_labels
-from venire.panels.replayed import Replayed
+from venire.panels.report import Replayed
 from venire.panels.yardstick import verdicts_of
 
 Ints = NDArray[np.int64]

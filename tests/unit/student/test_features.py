@@ -10,7 +10,7 @@ import pytest
 
 from venire.errors import InputError, MissingExtra
 from venire.student import Student
-from venire.student.features import LONGEST, rows_of
+from venire.student.models import LONGEST, rows_of
 
 
 def test_a_record_is_all_of_its_text_but_for_its_id() -> None:
@@ -49,7 +49,7 @@ def test_features_of_your_own_need_a_row_for_each_item() -> None:
 
 
 def test_text_without_scikit_learn_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    features = importlib.import_module("venire.student.features")
+    features = importlib.import_module("venire.student.models")
     features._hashings.cache_clear()
     monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
     with pytest.raises(MissingExtra, match=r"venire\[student\]"):

@@ -11,8 +11,7 @@ from tests.unit.student.worlds import World, world
 from venire.estimators import Auto
 from venire.labels import LabelTable
 from venire.student import Student
-from venire.student.lessons import lessons
-from venire.student.student import with_voices
+from venire.student.student import lessons, with_voices
 
 STUDENT = Student(bins=1)
 

@@ -42,8 +42,13 @@ class Cache:
     ({'label': 'spam'}, None)
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        """Read what is there; the file and its folder are made if they are not."""
+    def __init__(self, path: str | Path | None = None, late: bool = False) -> None:
+        """Read what is there; the file and its folder are made if they are not.
+
+        `late` says that new answers are written by `save`: those of batches are kept elsewhere with
+        what they cost until the run has ended.
+        """
+        self._late: list[bytes] | None = [] if late else None
         self._answers: dict[bytes, bytes] = {}
         self._file: int | None = None
         if path is not None:
@@ -58,8 +63,17 @@ class Cache:
         """Keep an answer."""
         text = json.dumps(answer, separators=(",", ":")).encode()
         self._answers[bytes.fromhex(key)] = text
-        if self._file is not None:
-            os.write(self._file, b"%s %s\n" % (key.encode(), text))
+        line = b"%s %s\n" % (key.encode(), text)
+        if self._late is not None:
+            self._late.append(line)
+        elif self._file is not None:
+            os.write(self._file, line)
+
+    def save(self) -> None:
+        """Write the answers that were to be written late."""
+        if self._late and self._file is not None:
+            os.write(self._file, b"".join(self._late))
+            self._late.clear()
 
     def close(self) -> None:
         """Close the file."""

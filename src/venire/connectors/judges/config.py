@@ -63,6 +63,7 @@ class JudgeConfig:
     votes: int = 1
     logprobs: bool = False
     price: Price = field(default_factory=Price)
+    batch_discount: float = 0.5
     pair: tuple[str, str] | None = None
     family: str | None = None
     rationale: bool = False
@@ -118,6 +119,13 @@ def _price(path: Path, value: Any) -> Price:
     return Price(**{name: float(price) for name, price in value.items()})
 
 
+def _share(path: Path, value: Any) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 1:
+        raise BadKey(path, f"is {value!r}, expected a share from 0 to 1, such as 0.5 for half")
+    return float(value)
+
+
 def _pair(path: Path, value: Any) -> tuple[str, str]:
     named = isinstance(value, list) and len(value) == 2 and all(isinstance(n, str) for n in value)
     if not named or value[0] == value[1]:
@@ -141,6 +149,7 @@ _CHECKS: Mapping[str, Callable[[Path, Any], Any]] = {
     "votes": check_whole(1),
     "logprobs": check_truth,
     "price": _price,
+    "batch_discount": _share,
     "pair": _pair,
     "family": check_name,
     "rationale": check_truth,

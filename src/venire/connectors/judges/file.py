@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from venire.connectors.judges.batches import BatchBook
 from venire.connectors.judges.cache import Cache
 from venire.connectors.judges.checks import BadKey, shown_path
 from venire.connectors.judges.config import JudgeConfig
@@ -99,10 +100,16 @@ async def open_judges(
         kept.close()
 
 
-def judges_of(path: str | Path, cache: Cache, files: str | Path | None = None) -> list[AnyJudge]:
+def judges_of(
+    path: str | Path,
+    cache: Cache,
+    files: str | Path | None = None,
+    book: BatchBook | None = None,
+) -> list[AnyJudge]:
     """The judges of a file, which the caller closes.
 
-    `files` is the folder of images and sounds where the file of judges names none.
+    `files` is the folder of images and sounds where the file of judges names none. With a `book`
+    questions are sent as batches.
     """
     media: dict[tuple[str, bool], Media] = {}
     judges: list[AnyJudge] = []
@@ -111,7 +118,7 @@ def judges_of(path: str | Path, cache: Cache, files: str | Path | None = None) -
         shared = (str(folder), config.fetch_private)
         seen = media.setdefault(shared, Media(folder, config.fetch_private))
         try:
-            judge = Judge(config, cache, seen)
+            judge = Judge(config, cache, seen, book)
         except BadKey as bad:
             raise FileError(path, None, f"judge {config.id}: {bad}") from None
         judges.append(judge if config.pair is None else PairJudge(judge))

@@ -4,7 +4,8 @@ A question is sent when the limits allow it. A 429 makes the whole judge wait fo
 server asks; other faults are retried up to `num_retries` times; an answer that is no label is asked
 for again twice. What remains is a `JudgeFault`. A server that knows no `response_format` or no
 log-probabilities is asked without them from then on. With `answer_first` the judge is asked for an
-answer of its own before it sees what it judges, once for all items with the same question.
+answer of its own before it sees what it judges, once for all items with the same question. With a
+`BatchBook` questions are sent as batches, at a discount.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from venire.connectors.judges.answers import (
     Unavailable,
     pooled,
 )
+from venire.connectors.judges.batches import MOST_QUESTIONS, BatchBook, BatchLine, Refused
 from venire.connectors.judges.cache import Cache, digest
 from venire.connectors.judges.config import JudgeConfig
 from venire.connectors.judges.media import Media
@@ -86,8 +88,9 @@ class Judge:
         config: JudgeConfig,
         cache: Cache | None = None,
         media: Media | None = None,
+        book: BatchBook | None = None,
     ) -> None:
-        """`cache` and `media` may be shared by several judges."""
+        """`cache`, `media` and the `book` of batches may be shared by several judges."""
         self.id, self.config, self.usage = config.id, config, Usage()
         self.family = config.family
         self._cache = Cache() if cache is None else cache
@@ -102,8 +105,14 @@ class Judge:
         )
         key = key_of(f"judge {config.id}", config.api_key_env)
         url = f"{config.base_url}/chat/completions"
-        self._http = Connections(url, config.timeout, config.max_parallel, key)
-        self._limits = Limits(config.max_parallel, config.rpm, config.tpm)
+        self._http: Connections | BatchLine
+        if book is None:
+            self._http = Connections(url, config.timeout, config.max_parallel, key)
+            self._limits = Limits(config.max_parallel, config.rpm, config.tpm)
+        else:
+            self._http = BatchLine(config, key, book)
+            self._limits = Limits(MOST_QUESTIONS)
+            self.config = replace(config, price=config.price.less(config.batch_discount))
         given = {"logprobs"} if config.logprobs else set()
         self._features = given | ({"response_format"} - set(config.extra))
         self._rejected = 0
@@ -123,7 +132,7 @@ class Judge:
     @property
     def parallel(self) -> int:
         """How many questions it answers at once."""
-        return self.config.max_parallel
+        return MOST_QUESTIONS if isinstance(self._http, BatchLine) else self.config.max_parallel
 
     @property
     def price(self) -> float:
@@ -162,7 +171,14 @@ class Judge:
 
         Raises a `JudgeFault` if there is no way to one: nobody listens, or the key, the model or
         the address is refused. A judge that is busy or slow is not at fault: that is returned.
+        A judge that sends batches only looks whether there are any, for nothing.
         """
+        if isinstance(self._http, BatchLine):
+            try:
+                await self._http.check()
+            except Refused as refused:
+                raise self._stop(str(refused)) from None
+            return ""
         known = tuple(self.classes(classes))
         own = "" if self.config.answer_first else None
         messages = self._prompt.messages(item, self.classes(classes), own)
@@ -409,6 +425,8 @@ class Judge:
             except Lost as lost:
                 self.usage.unpriced += lost.sent
                 got = Retry("no response", str(lost))
+            except Refused as refused:
+                got = Halt(str(refused))
         if isinstance(got, Completion):
             read = tokens(got.usage, "prompt_tokens") or 0
             self._limits.used(guess, read + (tokens(got.usage, "completion_tokens") or 0))

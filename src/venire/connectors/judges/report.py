@@ -97,6 +97,8 @@ def judge_lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"wins      {_win_words(row)}"
     for row in record["judges"]:
         yield f"judge     {row['id']}: {_row_words(row)}"
+    for row in record.get("batches", ()):
+        yield f"batches   {row['id']}: {_batch_words(row)}"
 
 
 def judges_html(record: Mapping[str, Any]) -> Iterator[str]:
@@ -129,6 +131,8 @@ def judges_html(record: Mapping[str, Any]) -> Iterator[str]:
         )
         yield "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
     yield "</tbody></table></div>"
+    for row in record.get("batches", ()):
+        yield f"<p>Batches of {escape(row['id'])}: {_batch_words(row)}.</p>"
     yield (
         '<p class="note">Requests, cost, faults and position bias are of this run. Agreement: how '
         "often another judge of the same item says the same.</p>"
@@ -222,6 +226,13 @@ def _row_words(row: Mapping[str, Any]) -> str:
     words.append(f"faults: {_fault_words(row)}" if row["faults"] else "no faults")
     words += filter(None, [_bias_words(row.get("position"))])
     return ", ".join(words)
+
+
+def _batch_words(row: Mapping[str, Any]) -> str:
+    return (
+        f"{row['batches']:,} batches, {row['questions']:,} questions sent, {row['answers']:,} "
+        f"answered, cost {row['cost']:.6g}, saved {row['saved']:.6g}, in all runs"
+    )
 
 
 def _fault_words(row: Mapping[str, Any]) -> str:

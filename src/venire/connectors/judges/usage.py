@@ -27,6 +27,14 @@ class Price:
         """The price of tokens read and written."""
         return (read * self.input + written * self.output) / MILLION
 
+    def less(self, discount: float) -> Price:
+        """The price with a discount, a share.
+
+        >>> Price(input=3.0, output=15.0).less(0.5)
+        Price(input=1.5, output=7.5)
+        """
+        return Price(self.input * (1 - discount), self.output * (1 - discount))
+
 
 @dataclass
 class Usage:

@@ -25,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from venire.batch.files import read_batch_panel
 from venire.batch.labelers import Caller, as_callers
+from venire.batch.labelling import read_batch_panel
 from venire.errors import InputError, UnknownName
 
 __all__ = ["KINDS", "model_of", "read_panel_of_models"]

@@ -350,7 +350,7 @@ def _workbook(path: PathOrAddress) -> list[dict[str, Any]]:
             path,
             None,
             "this spreadsheet is read with openpyxl, which is not installed: save it as CSV, or "
-            "run pip install openpyxl",
+            "run pip install 'venire[data]'",
         ) from None
     try:
         with readable(path) as file:

@@ -28,9 +28,8 @@ from venire.server.stream.change_batch import Batch
 from venire.server.stream.labels import STUDENT, Known, Row, accept_labels
 from venire.server.stream.live_stream import LiveStream
 from venire.student import Student, Taught
-from venire.student.keeping import pack, unpack
 from venire.student.seat import is_due, teach
-from venire.student.student import MOST
+from venire.student.student import MOST, pack, unpack
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime

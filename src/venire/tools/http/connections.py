@@ -209,24 +209,30 @@ class JsonApi:
         headers: Mapping[str, str] | None = None,
         *,
         reads: bool = False,
+        files: Mapping[str, Any] | None = None,
+        data: Mapping[str, str] | None = None,
+        raw: bool = False,
     ) -> Any:
         """The JSON of the answer, None if it is empty; raises `ApiError` or `ApiDown`.
 
-        `reads` says that a request which is not a GET changes nothing.
+        `reads` says that a request which is not a GET changes nothing; `files` and `data` are those
+        of a form; `raw` asks for the bytes of the answer.
         """
         backoff = Backoff(self._retry_seconds if reads or method == "GET" else 0.0)
         while True:
             try:
-                return await self._once(
-                    method, path, {"json": body, "params": params, "headers": headers}
-                )
+                sent = {"json": body, "params": params, "headers": headers}
+                form = {"files": files, "data": data} if files else {}
+                return await self._once(method, path, sent | form, raw)
             except ApiDown as down:
                 wait = backoff.wait(down.wait)
                 if wait is None:
                     raise
                 await asyncio.sleep(wait)
 
-    async def _once(self, method: str, path: str, sent: Mapping[str, Any]) -> Any:
+    async def _once(
+        self, method: str, path: str, sent: Mapping[str, Any], raw: bool = False
+    ) -> Any:
         what = f"{method} {self.url}{path}"
         try:
             async with self._http.stream(method, f"{self.url}{path}", **sent) as got:
@@ -243,8 +249,8 @@ class JsonApi:
         self._date = got.headers.get("date", "")
         if got.status_code >= 300:
             raise self._error(what, got, content)
-        if not content:
-            return None
+        if not content or raw:
+            return content or None
         try:
             return parse_json(content)
         except ValueError:
