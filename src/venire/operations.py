@@ -2,7 +2,7 @@
 
 Everything else about an operation is derived from its entry, or refers to it by name: the route and
 its check of roles (`server/routes`), the OpenAPI document, the methods of both clients
-(`client/calls.py`), the tools of agents (`connectors/mcp.py`) and the table in docs/http-api.md.
+(`client/calls.py`), the tools of agents (`connectors/mcp.py`) and the table in docs/operations.md.
 """
 
 from __future__ import annotations

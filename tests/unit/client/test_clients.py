@@ -6,12 +6,11 @@ import inspect
 
 import pytest
 
+from tools.operations import PAGE, WITHOUT, page
 from venire import AsyncClient, Client
 from venire.client import calls
 from venire.operations import OPERATIONS
 
-#: For browsers, load balancers and Prometheus, which need no client of ours.
-WITHOUT = {"events", "export_audit", "health", "metrics", "openapi", "ready", "version"}
 METHODS = sorted(set(OPERATIONS) - WITHOUT)
 
 
@@ -48,6 +47,10 @@ def test_a_call_sends_what_its_entry_says(name: str) -> None:
     assert (call.method, call.idempotent) == (entry.method, entry.idempotent)
     assert "{" not in call.path
     assert call.path.count("/") == entry.path.count("/")
+
+
+def test_the_page_of_operations_is_what_their_entries_give() -> None:
+    assert PAGE.read_text() == page(), "run python -m tools.operations"
 
 
 def _example(annotation: str) -> object:
