@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.batch_server import BatchServer, batching
 from tests.integration.web.harness import SOURCE
 from tests.judge_server import CLASSES, judging, truth
@@ -24,10 +25,8 @@ COMMAND = [sys.executable, "-m", "venire", "judge", "items.jsonl", "--config", "
 
 
 def judge(folder: Path, out: str, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, "--out", out, "--json", *more]
-    return subprocess.run(
-        command, cwd=folder, env=ENV, capture_output=True, text=True, timeout=200, check=False
-    )
+    command = [*COMMAND[3:], "--out", out, "--json", *more]
+    return forked.run(folder, *command, JUDGE_KEY="sk-secret")
 
 
 def write(folder: Path, url: str, texts: Mapping[str, str] = TEXTS) -> None:
