@@ -111,7 +111,7 @@ def test_a_role_has_its_tools_and_the_server_checks(process: Process, keys: dict
         return {tool.name for tool in (await agent.list_tools()).tools}
 
     for role in Role:
-        wanted = {name for name, (roles, _) in TOOLS.items() if role in roles}
+        wanted = {name for name, entry in TOOLS.items() if role in (entry.roles or ())}
         assert ask(process, keys[role], named) == wanted
 
     async def cheat() -> Any:
@@ -213,4 +213,4 @@ def test_every_tool_with_odd_values_is_an_answer_or_an_error_for_every_role(
     found = asyncio.run(run())
     assert set(found) == set(TOOLS)
     for name, answer in found.items():
-        assert answer.is_error or role in TOOLS[name][0], name
+        assert answer.is_error or role in (TOOLS[name].roles or ()), name
