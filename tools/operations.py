@@ -21,8 +21,8 @@ HEAD: Final = """# Operations of a server
 
 For everyone who writes a client. Every operation of the HTTP API is here, with the method of
 `venire.Client` and `venire.AsyncClient` (in brackets where they have none), who may use it, and the
-tool under which [agents](mcp.md) have it. Bodies and replies are in a server's OpenAPI document
-(`/docs`, `/openapi.json`).
+tool under which [agents](mcp.md) have it. Bodies and replies are in the OpenAPI document of a
+server (`/docs`, `/openapi.json`).
 
 This page is made of [operations.py](../src/venire/operations.py) by `python -m tools.operations`.
 

@@ -111,7 +111,7 @@ def test_a_role_has_its_tools_and_the_server_checks(process: Process, keys: dict
         return {tool.name for tool in (await agent.list_tools()).tools}
 
     for role in Role:
-        wanted = {name for name, tool in TOOLS.items() if role in (tool.roles or ())}
+        wanted = {name for name, entry in TOOLS.items() if role in (entry.roles or ())}
         assert ask(process, keys[role], named) == wanted
 
     async def cheat() -> Any:

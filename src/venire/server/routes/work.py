@@ -51,7 +51,9 @@ NO_WORK = {
         }
     },
 }
-Number = Annotated[int, Path(description="The number of the item, from 0.", ge=0, le=10**9)]
+Number = Annotated[
+    str, Path(description="The number of the item, from 0.", json_schema_extra={"type": "integer"})
+]
 EXAMPLE = [{"item": "post-1", "labeler": "ann", "said": "ok"}]
 
 
@@ -112,7 +114,6 @@ class WorkRoutes:
     async def next(
         self,
         request: Request,
-        sender: Caller,
         stream: Stream,
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
         wait: Wait = 0.0,
@@ -120,7 +121,7 @@ class WorkRoutes:
         shown: Annotated[bool, Query(description=SHOWN)] = False,
     ) -> Response:
         """Get the next item to label, waiting if there is none."""
-        who, key = sender.as_labeler(labeler), sender.key
+        who, key = caller(request).as_labeler(labeler), caller(request).key
         seconds = self._gate.wait_of(wait)
         if seconds > 0:
             work = self._service.next(stream, who, seconds, key, ahead)
@@ -244,14 +245,14 @@ class WorkRoutes:
     async def check(self, stream: Stream, n: Number, sent: SaidBody) -> Any:
         """Check an answer to a practice item; nothing of it is stored."""
         items = await self._service.practice(stream)
-        if n >= len(items):
+        if not n.isdecimal() or len(n) > 9 or int(n) >= len(items):
             raise RequestError(
                 404,
                 "not_found",
                 f"there is no practice item {n!r}",
                 hint=f"the stream has {len(items)}, counted from 0",
             )
-        one = items[n]
+        one = items[int(n)]
         why = await asyncio.to_thread(as_html, one.why)
         return {"right": sent.said == one.answer, "answer": one.answer, "why": why}
 
