@@ -76,6 +76,23 @@ def test_a_trusted_judge_settles_the_least_sure_items(tmp_path: Path) -> None:
     assert {row["id"] for row in found["labelers"]} == {"strict", "mild", "odd"}
 
 
+def test_answers_of_another_prompt_are_stale_and_said_to_be(tmp_path: Path) -> None:
+    with judging() as server:
+        write(tmp_path, server.url)
+        first = judge(tmp_path, "verdicts.jsonl", "--labels-per-item", "1.5")
+        file = tmp_path / "judges.yaml"
+        file.write_text(file.read_text().replace("{id: odd, model: c}", "{id: odd, model: c2}"))
+        again = judge(tmp_path, "verdicts.jsonl", "--labels-per-item", "1.5")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["stale"] == []
+    assert again.returncode == 0, again.stderr
+    found = json.loads(again.stdout)
+    given = {row["id"]: row["labels"] for row in found["labelers"]}
+    words = f"the prompt or the model of odd changed after {given['odd']} of its answers"
+    assert found["stale"] == [words]
+    assert found["confidence"] == f"by labels alone; stale: {words}"
+
+
 def test_a_budget_or_a_target_is_asked_for(tmp_path: Path) -> None:
     write(tmp_path, "http://127.0.0.1:9")
     failed = judge(tmp_path, "verdicts.jsonl")

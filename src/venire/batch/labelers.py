@@ -256,7 +256,8 @@ class Caller:
     list, in which a `NoAnswer` stands for an item without a label. `price` is what a label costs
     where the answer does not say it; `parallel` is how many calls may run at a time. Labelers of
     one `family` may share errors, and count for as many votes as they are worth (`Auto`). What a
-    `trusted` labeler says is the truth: an expert, who gets a share of the budget.
+    `trusted` labeler says is the truth: an expert, who gets a share of the budget. A `digest` of
+    its configuration tells whether answers in a journal are still its own.
 
     >>> Caller("length", lambda text: "long" if len(text) > 20 else "short", price=0.01).price
     0.01
@@ -269,6 +270,7 @@ class Caller:
     many: bool | int = False
     family: Hashable = None
     trusted: bool = False
+    digest: str | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.call):
@@ -335,7 +337,7 @@ def _caller(one: Any) -> Caller:
     if isinstance(one, Caller):
         return one
     if isinstance(one, Answering):
-        keys = ("price", "many", "family", "trusted")
+        keys = ("price", "many", "family", "trusted", "digest")
         more = {key: getattr(one, key) for key in keys if hasattr(one, key)}
         return Caller(one.id, one.answer, parallel=getattr(one, "parallel", 8), **more)
     raise InputError(

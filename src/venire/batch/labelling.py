@@ -28,7 +28,7 @@ from venire.batch.labelers import (
     as_callers,
     as_items,
 )
-from venire.batch.outcome import Labelled, settle, share_right, truth_codes
+from venire.batch.outcome import Labelled, settle, share_right, stale_words, truth_codes
 from venire.batch.rounds import GROWTH, Progress, Recorded, Source, recorded_work, run_rounds
 from venire.budget import Budget
 from venire.costs import Costs
@@ -292,16 +292,20 @@ def label(
     shown = [item.content for item in work_items]
     pupil = None if student is None else student.join_batch(shown)
     with ExitStack() as stack:
-        kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
-        source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
+        kept = None
+        if journal:
+            own_digests = {c.id: c.digest for c in everybody if c.digest is not None}
+            names = [item.id for item in work_items]
+            kept = stack.enter_context(Journal(journal, names, own_digests))
+        source = stack.enter_context(Live(work, work_items, callers, classes, kept, limit))
         expert = None
         if trusted is not None:
             able = [replace(item, eligible=None) for item in seen]
             own, purse = Work.of(able, [trusted.id]), Budget(money=money)
-            asked_too = Live(own, able, [trusted], classes, kept or None, purse, source)
+            asked_too = Live(own, able, [trusted], classes, kept, purse, source)
             expert = Expert(trusted.id, own, stack.enter_context(asked_too), money)
         done = _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth, expert)
-    return replace(done, budget=whole)
+    return replace(done, budget=whole, stale=stale_words(kept.stale) if kept else ())
 
 
 def _parted(

@@ -30,7 +30,7 @@ from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like
 from venire.model import ExitReason, Verdict
 
-__all__ = ["LabelerReport", "Labelled", "settle", "share_right"]
+__all__ = ["LabelerReport", "Labelled", "settle", "share_right", "stale_words"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -104,6 +104,8 @@ class Labelled:
         Confidence and rationale of labels that came with them, by (item, labeler).
     expert : Consulted or None
         What a trusted labeler was asked and said: the verdicts on these items; not in `table`.
+    stale : tuple of str
+        Whose answers in the journal are of another configuration, a sentence each.
     """
 
     table: LabelTable
@@ -129,6 +131,7 @@ class Labelled:
     panel: int = 0
     said: Mapping[tuple[Any, Any], tuple[float | None, str | None]] = field(default_factory=dict)
     expert: Consulted | None = None
+    stale: tuple[str, ...] = ()
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -319,7 +322,8 @@ class Labelled:
             "relations": list(self.relations),
             "families": [group.record() for group in self.families],
             "undecided": self.undecided,
-            "confidence": self.rests_on,
+            "confidence": "; stale: ".join([self.rests_on, *self.stale]),
+            "stale": list(self.stale),
             "checked": self.checked and self.checked.record(),
             **({} if self.student is None else {"student": self.student}),
             **({} if self.expert is None else {"expert": self.expert.record()}),
@@ -341,6 +345,18 @@ class Labelled:
     def write_report(self, path: str | Path, more: Iterable[str] = ()) -> None:
         """Write the HTML page to a file; `more` is HTML that comes last."""
         Path(path).write_text(self.html(more), encoding="utf-8")
+
+
+def stale_words(stale: Mapping[str, int]) -> tuple[str, ...]:
+    """Whose answers in a journal are of another configuration, in words.
+
+    >>> stale_words({"strict": 312})
+    ('the prompt or the model of strict changed after 312 of its answers',)
+    """
+    return tuple(
+        f"the prompt or the model of {name} changed after {count:,} of its answers"
+        for name, count in stale.items()
+    )
 
 
 def _record(row: Point | LabelerReport) -> dict[str, Any]:
@@ -430,6 +446,7 @@ def settle(
         len(work.labelers),
         _said(book, source),
         expert,
+        (),
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )

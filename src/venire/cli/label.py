@@ -107,8 +107,7 @@ def label(
     _check(items, panel, recorded, journal, out, student, replayed)
     source = None if recorded is None else located(recorded)
     gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
-    tests = promise and promise.gold
-    every = (items, panel, source, prices, families, truth, expert, gold, tests)
+    every = (items, panel, source, prices, families, truth, expert, gold, promise and promise.gold)
     sources = [path for path in every if path is not None]
     check_targets([path for path in (out, labels_out) if path is not None], sources)
     batches.check_report(report)

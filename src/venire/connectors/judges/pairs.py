@@ -84,7 +84,7 @@ class PairJudge:
             raise InputError(f"judge {judge.id} has no pair: name the two fields, as pair: [a, b]")
         self.id, self.usage, self.config = judge.id, judge.usage, judge.config
         self.family, self.trusted = judge.family, judge.trusted
-        self.bias = PositionBias()
+        self.bias, self.digest = PositionBias(), judge.digest
         self._judge, self._fields = judge, judge.config.pair
 
     @property
