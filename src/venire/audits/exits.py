@@ -225,12 +225,19 @@ def exit_guarantee(
         )
         marked.append(int(size[last]) if last >= 0 else 0)
     best = int(np.argmax(marked))
-    threshold = float(cuts[best]) if marked[best] else None
-    through = rows[best].through if marked[best] else 0
+    confidence, through = (float(cuts[best]), rows[best].through) if marked[best] else (None, 0)
     more = {k: _bought(rows, share, right, own, k) for k in MORE} if rows[-1].verdicts else {}
-    counts_of = marked[best], len(number)
     return ExitGuarantee(
-        right, level, share, first, threshold, through, *counts_of, tuple(rows), more
+        right=right,
+        level=level,
+        share=share,
+        first=first,
+        confidence=confidence,
+        through=through,
+        marked=marked[best],
+        verdicts=len(number),
+        curve=tuple(rows),
+        more=more,
     )
 
 

@@ -46,14 +46,15 @@ from venire.estimators.calibration import certainty
 from venire.estimators.families import merge_clones
 from venire.estimators.screening.clones import STRENGTH, CloneGroup
 from venire.estimators.screening.independence import INDEPENDENT
-from venire.estimators.streaming.change import changed_since, latest_shares
 from venire.estimators.streaming.drift import DriftMonitor
 from venire.estimators.streaming.persistence import old_labels
-from venire.estimators.streaming.remembered_labels import (
+from venire.estimators.streaming.state import (
     ITEM,
     LABELER,
     SAID,
+    changed_since,
     latest,
+    latest_shares,
     opinions,
     posteriors,
     watch,
