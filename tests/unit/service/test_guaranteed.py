@@ -17,14 +17,10 @@ from venire.model import ItemStatus
 from venire.server.messages import GoldIn
 from venire.server.settings import StreamSettings, as_body, of_body
 from venire.server.store import (
-    AddChecks,
-    AddGold,
-    AddItems,
-    AddSettings,
-    AddStream,
     CheckRow,
     ExitRow,
     GoldRow,
+    Insert,
     ItemRow,
     LeaveItems,
     SettingsRow,
@@ -43,14 +39,25 @@ PROMISE = {"guarantee": 0.8, "audit_share": 0.3}
 
 def setting(storage: MemoryStorage, version: int, at: float, **fields: Any) -> None:
     body = json.dumps({"settings": {"classes": ["a", "b"], **fields}})
-    storage.write([AddSettings(SettingsRow("posts", version, at, "me", body))])
+    row = SettingsRow(stream="posts", version=version, at=at, actor="me", body=body)
+    storage.write([Insert([row])])
 
 
 def new(**fields: Any) -> MemoryStorage:
     storage = MemoryStorage()
-    storage.write([AddStream(StreamRow("posts", 0.0))])
+    storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
     setting(storage, 1, -1.0, **(fields or PROMISE))
     return storage
+
+
+def check(n: int, k: int) -> CheckRow:
+    return CheckRow(
+        stream="posts", n=n, item=f"p{k}", at=float(k), share=0.3, verdict="a", extra=n % 10 == 0
+    )
+
+
+def gold(item: str, label: str, at: float) -> GoldRow:
+    return GoldRow(stream="posts", item=item, label=label, at=at, source="audit", actor="judge")
 
 
 def leave(storage: MemoryStorage, first: int, last: int, seed: int = 0) -> None:
@@ -58,36 +65,45 @@ def leave(storage: MemoryStorage, first: int, last: int, seed: int = 0) -> None:
     rng = np.random.default_rng([seed, first])
     names = [f"p{k}" for k in range(first, last)]
     items = [
-        ItemRow("posts", name, "d", "{}", 1.0, None, "[]", 0, float(k))
+        ItemRow(
+            stream="posts",
+            id=name,
+            digest="d",
+            payload="{}",
+            weight=1.0,
+            eligible=None,
+            excluded="[]",
+            arrived_slot=0,
+            arrived_at=float(k),
+        )
         for k, name in enumerate(names, first)
     ]
     exits = [
-        ExitRow("posts", name, ItemStatus.LEFT, k + 1, k, float(k), "a", sure, 2, "no_gain")
+        ExitRow(
+            stream="posts",
+            id=name,
+            status=ItemStatus.LEFT,
+            exit_n=k + 1,
+            exit_slot=k,
+            left_at=float(k),
+            verdict="a",
+            confidence=sure,
+            labels=2,
+            reason="no_gain",
+        )
         for k, (name, sure) in enumerate(
             zip(names, rng.choice([0.5, 0.85, 0.95], len(names)).tolist(), strict=True), first
         )
     ]
-    storage.write([AddItems(items), LeaveItems(exits)])
+    storage.write([Insert(items), LeaveItems(exits)])
     number = len(storage.checks("posts"))
     drawn = [k for k in range(first, last) if rng.random() < 0.3]
-    storage.write(
-        [
-            AddChecks(
-                [
-                    CheckRow("posts", n, f"p{k}", float(k), 0.3, "a", n % 10 == 0)
-                    for n, k in enumerate(drawn, number + 1)
-                ]
-            )
-        ]
-    )
+    storage.write([Insert([check(n, k) for n, k in enumerate(drawn, number + 1)])])
 
 
 def answer(storage: MemoryStorage, rows: list[CheckRow], wrong: int = 0) -> None:
-    said = [
-        GoldRow("posts", row.item, "b" if k < wrong else "a", 1e6, "audit", "judge")
-        for k, row in enumerate(rows)
-    ]
-    storage.write([AddGold(said)])
+    said = [gold(row.item, "b" if k < wrong else "a", 1e6) for k, row in enumerate(rows)]
+    storage.write([Insert(said)])
 
 
 def test_a_stream_without_a_promise_has_none() -> None:
@@ -131,7 +147,7 @@ def test_what_was_known_before_it_left_does_not_count() -> None:
     leave(storage, 0, 400)
     answer(storage, storage.checks("posts"))
     known = next(k for k in range(400) if f"p{k}" not in storage.gold_of("posts", [f"p{k}"]))
-    storage.write([AddGold([GoldRow("posts", f"p{known}", "a", known - 0.5, "sent", "me")])])
+    storage.write([Insert([gold(f"p{known}", "a", known - 0.5)])])
     found = guaranteed_in(storage, "posts")
     assert found is not None
     assert found.found.verdicts == 399
@@ -146,8 +162,8 @@ def test_reading_on_is_reading_from_the_start(steps: list[tuple[int, int]]) -> N
     for exits, answers in steps:
         leave(storage, left, left + exits)
         left += exits
-        gold = storage.gold_of("posts", [row.item for row in storage.checks("posts")])
-        due = [row for row in storage.checks("posts") if row.item not in gold]
+        said = storage.gold_of("posts", [row.item for row in storage.checks("posts")])
+        due = [row for row in storage.checks("posts") if row.item not in said]
         answer(storage, due[:answers], wrong=1)
         tested = counted_in(storage, "posts", tested)
         assert tested is not None
