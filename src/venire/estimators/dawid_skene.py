@@ -36,7 +36,17 @@ from numpy.typing import ArrayLike, NDArray
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
-from venire.estimators.given import ClassPrior, Gold, History, Soft, check_class_prior, fixed_counts, known_classes, settled, without_gold
+from venire.estimators.given import (
+    ClassPrior,
+    Gold,
+    History,
+    Soft,
+    check_class_prior,
+    fixed_counts,
+    known_classes,
+    settled,
+    without_gold,
+)
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import count_pass, full_pass, pair_pass, share_pass, weigh_pass
 from venire.labels import LabelTable

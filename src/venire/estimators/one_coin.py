@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
-from venire.estimators.given import ClassPrior, Gold, Soft, check_class_prior, fixed_counts, known_classes, settled, without_gold
+from venire.estimators.given import (
+    ClassPrior,
+    Gold,
+    Soft,
+    check_class_prior,
+    fixed_counts,
+    known_classes,
+    settled,
+    without_gold,
+)
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import count_pass, one_coin_pass, pair_pass, share_pass
 from venire.estimators.spectral import MIN_OVERLAP, SignRule, rank_one_start, spectral_start
