@@ -58,7 +58,7 @@ ELSEWHERE = {
     "backup": "venire.cli.archive:backup",
     "compare": "venire_research.commands.compare:compare",
     "demo": "venire_research.commands.demo:demo",
-    "import": "venire.cli.importing:importing",
+    "import": "venire.cli.export:importing",
     "mcp": "venire.cli.connect:mcp",
     "plan": "venire.cli.simulate:plan",
     "reproduce": "venire_research.commands.reproduce:reproduce",

@@ -267,14 +267,22 @@ def _line(row: SegmentRow) -> str:
 
 
 def _erase(url: str, stream: str | None, folder: Path, item: str, as_json: bool) -> None:
-    from venire.server.store import AddAudit, AuditRow
+    from venire.server.store import AuditRow, Insert
     from venire.server.store.history.finding import erase_archived
 
     with _owned(url) as storage:
         name = chosen_stream(storage, stream)
         changes = erase_archived(storage, name, item, folder)
-        entry = AuditRow(0, time.time(), "venire archive", None, "item.erase", name, item)
-        storage.write([*changes, *([AddAudit([entry])] if changes else [])])
+        entry = AuditRow(
+            n=0,
+            at=time.time(),
+            actor="venire archive",
+            key=None,
+            action="item.erase",
+            stream=name,
+            subject=item,
+        )
+        storage.write([*changes, *([Insert([entry])] if changes else [])])
         storage.scrub()
     if as_json:
         print(json.dumps({"stream": name, "item": item, "erased": bool(changes)}))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.importing import TRACED, Name
+from venire.cli.export import TRACED, Name
 from venire.cli.shared import screen
 from venire.errors import InputError, UnknownName
 

@@ -27,18 +27,10 @@ import numpy as np
 from venire.engine.registry import Kept
 from venire.errors import ReplayError, VenireError
 from venire.events import (
-    Arrived,
     Assigned,
-    Changed,
     Closed,
     Event,
-    GoldGiven,
-    Joined,
-    Left,
     Observed,
-    Released,
-    Revised,
-    Withdrawn,
 )
 from venire.model import Exit, Revision
 from venire.scheduling.kernel.desk import GONE, OUTSTANDING, REASONS, TOUCHES
@@ -109,7 +101,7 @@ def _follow_one(s: Scheduler, slots: Slots, event: Event, obey: bool) -> None:
     else:
         s.advance(event.slot)
         if state.events + 1 == number:
-            _redo(s, event)
+            event.redo(s)
     if state.events != number or not _same(state.log[-1], event):
         gave = state.log[-1] if state.events >= number else "nothing"
         raise _differs(event, gave)
@@ -145,39 +137,6 @@ def _differs(event: Event | str, gave: Event | str) -> ReplayError:
     return ReplayError(f"the log says {event}, but replaying it gave {gave}")
 
 
-def _redo(s: Scheduler, event: Event) -> None:
-    match event:
-        case Arrived():
-            s.arrive(event.items)
-        case Assigned():
-            s.assign(event.asked, event.ahead)
-        case Observed():
-            s.observe(event.label)
-        case Released():
-            s.release(event.item, event.labeler, event.barred)
-        case Joined():
-            s.join(event.labeler)
-        case Left():
-            s.leave(event.labeler)
-        case Closed():
-            s.close()
-        case Withdrawn():
-            s.withdraw(event.item)
-        case GoldGiven():
-            s.gold(
-                event.item, event.label, event.before, event.labels,
-                corrects=event.corrects, warn=False,
-            )  # fmt: skip
-        case Revised(revision=r):
-            s.revise(r.item, r.verdict, r.before, r.labels)
-        case Changed():
-            costs = None if event.costs is None else {(t, v): x for t, v, x in event.costs}
-            s.change(
-                event.policy, event.learning, event.bounds, event.c, event.revisions, event.budget,
-                costs=costs, families=None if event.families is None else dict(event.families),
-            )  # fmt: skip
-
-
 def _pass_to(state: State, slots: Slots, slot: int) -> None:
     """Let the slots before this one pass; nobody leaves in them."""
     while state.slot < slot:
@@ -194,7 +153,7 @@ def _obey(s: Scheduler, slots: Slots, event: Event) -> None:
     elif isinstance(event, Closed):
         _close_as(s.state, slots, event)
     else:
-        _redo(s, event)
+        event.redo(s)
 
 
 def _assign_as(state: State, event: Assigned) -> None:

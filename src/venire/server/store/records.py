@@ -1,4 +1,4 @@
-"""The rows of a store: one tuple for each table, its fields in the order of the columns.
+"""Everything that a store keeps: one record for each table, its fields in the order of the columns.
 
 Times (`at`, `..._at`) are seconds since 1970 in UTC, as `float`; they are for people and are
 never read back into a decision. Slots are whole numbers. `payload`, `body` and the like are JSON
@@ -8,15 +8,15 @@ store is a string.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Final
 
-from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, StreamStatus
-from venire.server.store.segment_rows import ArchivedRow, SegmentRow
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind, StreamStatus
+from venire.server.store.record import OneOf, Record, References, Small, Stream
 
 __all__ = [
     "DELIVERY_KINDS",
     "ERASED",
-    "ROWS",
+    "RECORDS",
     "STREAM_STATUSES",
     "UNSETTLED",
     "AlarmRow",
@@ -57,7 +57,7 @@ UNSETTLED: Final = (DeliveryStatus.PENDING, DeliveryStatus.DEAD)
 ERASED: Final = "erased"
 
 
-class StreamRow(NamedTuple):
+class StreamRow(Record, table="streams", key="name"):
     """A stream: its name, when it was made, and whether it is running, paused or closed.
 
     `deleted_at` is set while the rows of a deleted stream are being removed, and this one last;
@@ -66,37 +66,49 @@ class StreamRow(NamedTuple):
 
     name: str
     created_at: float
-    status: str = StreamStatus.RUNNING
+    status: Annotated[str, OneOf(STREAM_STATUSES)] = StreamStatus.RUNNING
     deleted_at: float | None = None
     archived_at: float | None = None
 
 
-class SettingsRow(NamedTuple):
+class SettingsRow(Record, table="settings", key="stream version"):
     """The settings of a stream in one version (the first is 1), who set them, and when."""
 
-    stream: str
-    version: int
+    stream: Stream
+    version: Small
     at: float
     actor: str
     body: str
 
 
-class EventRow(NamedTuple):
+class EventRow(Record, table="events", key="stream n"):
     """Events `n` to `n + size - 1` of a stream's log (the first is 0), see `codec`.
 
     A run of labels is kept in one row: `size` is 1 for everything else.
     """
 
-    stream: str
+    stream: Stream
     n: int
-    size: int
+    size: Small
     slot: int
     at: float
     kind: str
     body: str
 
 
-class ItemRow(NamedTuple):
+class ItemRow(
+    Record,
+    table="items",
+    key="stream id",
+    unique={"items_exit": "stream exit_n"},
+    indexes={
+        "items_by_status": "stream status id",
+        "items_by_arrival": "stream arrived_at id",
+        "items_by_verdict": "stream verdict arrived_at id",
+        "items_by_reason": "stream reason arrived_at id",
+        "items_by_doubt": "stream status confidence exit_n",
+    },
+):
     """An item, and how it left.
 
     `digest` tells whether an item of the same id has the same content; `eligible` and `excluded`
@@ -107,7 +119,7 @@ class ItemRow(NamedTuple):
     verdict must reach, if it has its own.
     """
 
-    stream: str
+    stream: Stream
     id: str
     digest: str
     payload: str
@@ -116,19 +128,19 @@ class ItemRow(NamedTuple):
     excluded: str
     arrived_slot: int
     arrived_at: float
-    status: str = ItemStatus.OPEN
+    status: Annotated[str, OneOf(ItemStatus)] = ItemStatus.OPEN
     exit_n: int | None = None
     exit_slot: int | None = None
     left_at: float | None = None
     verdict: str | None = None
     confidence: float | None = None
-    labels: int | None = None
+    labels: Small | None = None
     reason: str | None = None
     key: str | None = None
     min_confidence: float | None = None
 
 
-class ExitRow(NamedTuple):
+class ExitRow(Record):
     """How an item left: what `LeaveItems` writes into its `ItemRow`."""
 
     stream: str
@@ -143,14 +155,19 @@ class ExitRow(NamedTuple):
     reason: str
 
 
-class RevisionRow(NamedTuple):
+class RevisionRow(
+    Record,
+    table="revisions",
+    key="stream n",
+    indexes={"revisions_by_item": "stream item n"},
+):
     """The verdict of an item that has left was revised; its `ItemRow` stays as it was.
 
     `n` counts the revisions of the stream from 1. `before` is what was said last, when the item
     left or by an earlier revision, None where it had no label; `labels` counts late ones too.
     """
 
-    stream: str
+    stream: Stream
     n: int
     item: str
     slot: int
@@ -159,17 +176,17 @@ class RevisionRow(NamedTuple):
     before_confidence: float
     verdict: str | None
     confidence: float
-    labels: int
+    labels: Small
 
 
-class CheckRow(NamedTuple):
+class CheckRow(Record, table="checks", key="stream n", unique={"checks_item": "stream item"}):
     """A verdict was drawn at random to be audited by a trusted labeler; see docs/audits.md.
 
     `n` counts the draws of the stream from 1; `verdict` is what the item left with, and `share` the
     probability with which it was drawn. What the trusted labeler said is a `GoldRow`.
     """
 
-    stream: str
+    stream: Stream
     n: int
     item: str
     at: float
@@ -178,7 +195,7 @@ class CheckRow(NamedTuple):
     extra: bool = False
 
 
-class GoldRow(NamedTuple):
+class GoldRow(Record, table="gold", key="stream item"):
     """What somebody who is trusted said of an item.
 
     `source` is `audit` for the answer to a drawn audit, `sent` for gold that was sent; `actor` and
@@ -186,7 +203,7 @@ class GoldRow(NamedTuple):
     actor and key of each.
     """
 
-    stream: str
+    stream: Stream
     item: str
     label: str
     at: float
@@ -196,7 +213,12 @@ class GoldRow(NamedTuple):
     earlier: str | None = None
 
 
-class LabelRow(NamedTuple):
+class LabelRow(
+    Record,
+    table="labels",
+    key="stream item labeler",
+    indexes={"labels_by_time": "stream at", "labels_by_labeler": "stream labeler at"},
+):
     """What a labeler said of an item; never changed.
 
     `late` says that the item had left; `lead_seconds` is the time from lease to label, None for
@@ -204,7 +226,7 @@ class LabelRow(NamedTuple):
     which key, where that is known.
     """
 
-    stream: str
+    stream: Stream
     item: str
     labeler: str
     said: str
@@ -216,24 +238,29 @@ class LabelRow(NamedTuple):
     key: str | None = None
 
 
-class NoteRow(NamedTuple):
+class NoteRow(Record, table="notes", key="stream n", indexes={"notes_by_item": "stream item n"}):
     """What a labeler remarked on an item; never changed, but for a payload that is erased.
 
     `n` counts the notes of the stream from 1. `kind` is `comment` (with a `text`), `flag` (the item
     itself is at fault) or `unsure` (an abstention: the labeler looked, and gave no label).
     """
 
-    stream: str
+    stream: Stream
     n: int
     item: str
     labeler: str
-    kind: str
+    kind: Annotated[str, OneOf(NoteKind)]
     text: str
     at: float
     key: str | None = None
 
 
-class LeaseRow(NamedTuple):
+class LeaseRow(
+    Record,
+    table="leases",
+    key="token_hash",
+    indexes={"leases_by_stream": "stream status", "leases_by_item": "stream item labeler"},
+):
     """An item given to a labeler, under a token of which only the sha256 is kept.
 
     `answer` is the first answer to the request with the label, kept for retries (JSON). `key` is
@@ -242,53 +269,86 @@ class LeaseRow(NamedTuple):
     """
 
     token_hash: str
-    stream: str
+    stream: Stream
     item: str
     labeler: str
     given_at: float
     ttl: float
-    status: str = LeaseStatus.OPEN
+    status: Annotated[str, OneOf(LeaseStatus)] = LeaseStatus.OPEN
     ended_at: float | None = None
     answer: str | None = None
     key: str | None = None
     ended_key: str | None = None
 
 
-class SnapshotRow(NamedTuple):
+class SnapshotRow(Record, table="snapshots", key="stream n", replaces=True):
     """The state of a stream's engine after its first `n` events."""
 
-    stream: str
+    stream: Stream
     n: int
     at: float
     body: bytes
 
 
-class EngineRow(NamedTuple):
+class EngineRow(Record, table="engines", key="stream n", replaces=True):
     """Which version of the engine wrote the events of a stream from number `n` on.
 
     The snapshot with `n` events is the state that it began with, and stays.
     """
 
-    stream: str
+    stream: Stream
     n: int
     version: str
     at: float
 
 
-class TallyRow(NamedTuple):
+class SegmentRow(Record, table="segments", key="stream n"):
+    """A part of a stream's history that has left the store; see `history`.
+
+    Segment `n` (the first is 1) holds the events from `first_event` to before `next_event`, the
+    last of them written at `ended_at`; the items up to exit number `exits` that are in no segment
+    before it, with their labels from before `slot` and their notes up to number `notes`; and the
+    revisions up to number `revisions`. It is in the folder `name`, or was deleted if that is empty.
+    `digest` is its SHA-256, which depends on that of the segment before.
+    """
+
+    stream: Stream
+    n: int
+    at: float
+    first_event: int
+    next_event: int
+    ended_at: float
+    slot: int
+    exits: int
+    revisions: int
+    notes: int
+    name: str
+    digest: str
+
+
+class ArchivedRow(Record, table="archived", key="stream id"):
+    """An item that is in a segment of the archive: its id is not free, nor is its content."""
+
+    stream: Stream
+    id: str
+    digest: str
+    segment: int
+
+
+class TallyRow(Record, table="tallies", key="stream kind name"):
     """How many rows there are of a kind, kept up to date so that nobody has to count them.
 
     `kind` is `items` (then `name` is their status), `labels`, `late`, or a kind of note (of the
     labeler `name`).
     """
 
-    stream: str
+    stream: Stream
     kind: str
     name: str
     number: int
 
 
-class KeyRow(NamedTuple):
+class KeyRow(Record, table="keys", key="id", unique={"keys_hash": "hash"}):
     """A key to the service, of which only the sha256 is kept; `labeler` binds it to one.
 
     It is invalid once it is revoked, and from `expires_at` on.
@@ -305,14 +365,14 @@ class KeyRow(NamedTuple):
     expires_at: float | None = None
 
 
-class WebhookRow(NamedTuple):
+class WebhookRow(Record, table="webhooks", key="id"):
     """An address that is told when items leave; its secret signs the messages, so it is kept.
 
     `old_secret`, the one before, signs them too until `old_until`.
     """
 
     id: str
-    stream: str
+    stream: Stream
     url: str
     secret: str
     created_at: float
@@ -320,25 +380,32 @@ class WebhookRow(NamedTuple):
     old_until: float | None = None
 
 
-class DeliveryRow(NamedTuple):
+class DeliveryRow(
+    Record,
+    table="deliveries",
+    key="webhook kind exit_n",
+    indexes={"deliveries_by_webhook": "webhook status next_at exit_n kind"},
+):
     """The delivery of an exit to a webhook: to be tried at `next_at`, done, or dead-lettered.
 
     `failing_since` is when it first failed. With the kind `revision` or `alarm` it is that of one,
     and `exit_n` is its number.
     """
 
-    webhook: str
+    webhook: Annotated[str, References("webhooks.id", cascade=True)]
     stream: str
     exit_n: int
-    attempt: int
+    attempt: Small
     next_at: float
-    status: str = DeliveryStatus.PENDING
+    status: Annotated[str, OneOf(DeliveryStatus)] = DeliveryStatus.PENDING
     last_error: str | None = None
     failing_since: float | None = None
-    kind: str = "exit"
+    kind: Annotated[str, OneOf(DELIVERY_KINDS)] = "exit"
 
 
-class AuditRow(NamedTuple):
+class AuditRow(
+    Record, table="audit", key="n", indexes={"audit_by_stream": "stream n"}, numbered=True
+):
     """Who did what, when and with which key; `n` is given by the store, and grows.
 
     `action` is such as `stream.pause`; `subject` is what it was done to (an item, a key, ...),
@@ -355,13 +422,13 @@ class AuditRow(NamedTuple):
     details: str = "{}"
 
 
-class AlarmRow(NamedTuple):
+class AlarmRow(Record, table="alarms", key="stream n"):
     """A rule of a stream was broken, or is kept again (`raised` false); `n` counts from 1.
 
     `subject` is whom it is about, such as a labeler, or empty.
     """
 
-    stream: str
+    stream: Stream
     n: int
     at: float
     rule: str
@@ -372,10 +439,10 @@ class AlarmRow(NamedTuple):
     message: str
 
 
-class FollowRow(NamedTuple):
+class FollowRow(Record, table="follows", key="stream item"):
     """An item that was sent back for more labels, as another item; `settled_at` once that left."""
 
-    stream: str
+    stream: Stream
     item: str
     original: str
     at: float
@@ -384,7 +451,7 @@ class FollowRow(NamedTuple):
     settled_at: float | None = None
 
 
-class Exited(NamedTuple):
+class Exited(Record):
     """How an item left, without its payload, for statistics over many of them.
 
     `said` counts the labels that came before it left, `agreed` those of them that say what the
@@ -404,7 +471,7 @@ class Exited(NamedTuple):
     agreed: int
 
 
-class Counts(NamedTuple):
+class Counts(Record):
     """How many rows of each kind a stream has.
 
     New events, exits, revisions and notes are numbered from `events`, `exits`, `revisions` and
@@ -423,27 +490,27 @@ class Counts(NamedTuple):
     notes: int = 0
 
 
-#: The kind of the rows of each table.
-ROWS: Final[dict[str, type[tuple[Any, ...]]]] = {
-    "streams": StreamRow,
-    "settings": SettingsRow,
-    "events": EventRow,
-    "items": ItemRow,
-    "revisions": RevisionRow,
-    "checks": CheckRow,
-    "gold": GoldRow,
-    "alarms": AlarmRow,
-    "follows": FollowRow,
-    "labels": LabelRow,
-    "leases": LeaseRow,
-    "notes": NoteRow,
-    "snapshots": SnapshotRow,
-    "engines": EngineRow,
-    "segments": SegmentRow,
-    "archived": ArchivedRow,
-    "tallies": TallyRow,
-    "keys": KeyRow,
-    "webhooks": WebhookRow,
-    "deliveries": DeliveryRow,
-    "audit": AuditRow,
-}
+#: Everything that is kept in a table, in the order in which tables refer to each other.
+RECORDS: Final[tuple[type[Record], ...]] = (
+    StreamRow,
+    SettingsRow,
+    EventRow,
+    ItemRow,
+    RevisionRow,
+    CheckRow,
+    GoldRow,
+    AlarmRow,
+    FollowRow,
+    LabelRow,
+    LeaseRow,
+    NoteRow,
+    SnapshotRow,
+    EngineRow,
+    SegmentRow,
+    ArchivedRow,
+    TallyRow,
+    KeyRow,
+    WebhookRow,
+    DeliveryRow,
+    AuditRow,
+)

@@ -6,49 +6,27 @@ import asyncio
 import contextlib
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from venire import __version__
 from venire.errors import StoreDown
-from venire.server.edge.answers import ErrorAnswer, json_answer, says
+from venire.server.edge.endpoints import serves
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate
 
-__all__ = ["OperationRoutes"]
+__all__ = ["HealthRoutes"]
 
 
-class OperationRoutes:
+class HealthRoutes:
     """For monitoring."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
         self._gate = gate
 
-    def add(self, app: FastAPI) -> None:
-        """Add the routes."""
-        none: dict[int | str, dict[str, Any]] = {}
-        down: dict[int | str, dict[str, Any]] = {
-            503: {"description": "The store does not accept writes.", "model": ErrorAnswer}
-        }
-        for path, endpoint, responses in (
-            ("/health", self.health, none),
-            ("/ready", self.ready, down),
-            ("/version", self.version, says()),
-        ):
-            app.add_api_route(
-                path, endpoint, methods=["GET"], tags=["operations"], responses=responses
-            )
-        app.add_api_route(
-            "/metrics",
-            self.metrics,
-            methods=["GET"],
-            tags=["operations"],
-            response_class=Response,
-            responses=says(kind="text/plain", text="Metrics in the Prometheus text format."),
-        )
-
-    async def health(self) -> Response:
+    @serves("health", "operations")
+    async def health(self) -> Any:
         """The process is alive; a standby is one that cannot write to the store.
 
         A member shares the store with other servers, and says how many streams it owns. All say
@@ -56,13 +34,11 @@ class OperationRoutes:
         """
         service = self._gate.service
         if service.started and not service.up:
-            return json_answer({"status": "ok", "role": "standby"})
+            return {"status": "ok", "role": "standby"}
         if self._gate.peers is None:
-            return json_answer({"status": "ok", "role": "leader", **self._not_served()})
+            return {"status": "ok", "role": "leader", **self._not_served()}
         owned = len(service.runtime.storage.claims())
-        return json_answer(
-            {"status": "ok", "role": "member", "streams": owned, **self._not_served()}
-        )
+        return {"status": "ok", "role": "member", "streams": owned, **self._not_served()}
 
     def _not_served(self) -> dict[str, int]:
         """How many streams are not loaded, by why."""
@@ -70,7 +46,8 @@ class OperationRoutes:
         counts = {"loading": service.loading, "set_aside": len(service.set_aside)}
         return {why: number for why, number in counts.items() if number}
 
-    async def ready(self) -> Response:
+    @serves("ready", "operations", 503)
+    async def ready(self) -> Any:
         """Whether the server is ready: the store accepts writes, and it is not stopping.
 
         Streams may still be loading; a request has its stream loaded first.
@@ -79,12 +56,15 @@ class OperationRoutes:
             raise RequestError(
                 503, "not_ready", "the store does not accept writes", hint="see the log"
             )
-        return json_answer({"status": "ready", **self._not_served()})
+        return {"status": "ready", **self._not_served()}
 
-    async def version(self) -> Response:
+    @serves("version", "operations")
+    async def version(self) -> Any:
         """The version of the server."""
-        return json_answer({"version": __version__, "api": "v1"})
+        return {"version": __version__, "api": "v1"}
 
+    @serves("metrics", "operations", kind="text/plain",
+            text="Metrics in the Prometheus text format.")  # fmt: skip
     async def metrics(self) -> Response:
         """The metrics of the server and of every stream.
 
