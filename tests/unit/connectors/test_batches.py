@@ -101,7 +101,7 @@ def test_a_batch_that_fails_stops_the_judge(tmp_path: Path) -> None:
     assert "no such model" in str(said[0])
     with batching(missing=1.0) as server:
         said = ask(tmp_path / "c", config(server.url))
-    assert "3 batches in a row gave no answer" in str(said[0])
+    assert "20 batches in a row gave no answer" in str(said[0])
 
 
 def test_a_server_without_batches_is_told_apart(tmp_path: Path) -> None:

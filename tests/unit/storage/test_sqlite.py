@@ -199,11 +199,11 @@ class TestTrouble:
                 for k in range(500)
             ]
             with pytest.raises(StoreDown, match="full"):
-                writer.submit([Insert(rows)]).result(timeout=30)
+                writer.submit([Insert(rows)]).result(timeout=120)
             assert not writer.up
             assert storage.items("s") == []
             assert writer.recover(), "there is room again on a new connection"
-            writer.submit([Insert(rows)]).result(timeout=30)
+            writer.submit([Insert(rows)]).result(timeout=120)
             assert len(storage.items("s")) == 500
 
     def test_a_file_that_went_away_is_noticed(self, tmp_path: Path) -> None:

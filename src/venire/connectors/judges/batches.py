@@ -50,8 +50,9 @@ QUIET: Final = 1.0
 #: Seconds between two looks at a batch: the first and the longest wait.
 FIRST_LOOK, LONGEST_LOOK = 0.5, 30.0
 
-#: Batches in a row that may answer none of their questions before the judge stops.
-BARREN: Final = 3
+#: Batches in a row without any answer after which the judge stops: those that expired, which takes
+#: a day, and others. The last question of a round is often alone in its batch.
+EXPIRED, BARREN = 3, 20
 
 #: Pages of a hundred batches or files that are searched for one of ours.
 PAGES: Final = 20
@@ -307,10 +308,10 @@ class BatchLine:
 
     async def _carry(self, asks: dict[str, _Ask]) -> None:
         """Send batches until every question has its answer."""
-        barren = 0
+        barren = expired = 0
         while asks:
             try:
-                await self._end(await self._create(asks))
+                status = await self._end(await self._create(asks))
             except _TooMuch as much:
                 if len(asks) == 1:
                     raise Refused(str(much)) from None
@@ -320,8 +321,11 @@ class BatchLine:
                 await self._carry(dict(half[len(half) // 2 :]))
                 return
             left = {q: ask for q, ask in asks.items() if not self._answered(q, ask)}
-            barren = barren + 1 if len(left) == len(asks) else 0
-            if barren >= BARREN:
+            if len(left) < len(asks):
+                barren = expired = 0
+            else:
+                barren, expired = barren + 1, expired + (status == "expired")
+            if barren >= BARREN or expired >= EXPIRED:
                 raise Refused(f"{barren} batches in a row gave no answer")
             asks = left
 
@@ -410,8 +414,8 @@ class BatchLine:
                 return
             after = {"after": rows[-1].get("id")}
 
-    async def _end(self, batch: _Batch) -> None:
-        """Wait for the end of a batch, and keep its answers."""
+    async def _end(self, batch: _Batch) -> str:
+        """Wait for the end of a batch, and keep its answers; returns how it ended."""
         looks = 0
         while True:
             looks += 1
@@ -434,6 +438,7 @@ class BatchLine:
         if status == "failed" and not answers:
             why = _failure(said)
             raise _TooMuch(why) if _queue_full(why) else Refused(f"the batch failed: {why}")
+        return status
 
     async def _patient(self, call: Callable[[], Awaitable[T]], most: int | None = None) -> T:
         """Call until the server answers: what is queued there is paid for."""
