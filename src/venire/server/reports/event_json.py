@@ -101,11 +101,11 @@ def gold_view(row: GoldRow) -> GoldView:
     return _view(GoldView, row, earlier=earlier)
 
 
-def _view(kind: type[V], row: Record, **other: Any) -> V:
+def _view(view: type[V], row: Record, /, **other: Any) -> V:
     """What a view shows of a row: the columns of the same names, but for what is given."""
-    return kind(**{name: getattr(row, name) for name in _shown(kind) if name not in other}, **other)
+    return view(**{name: getattr(row, name) for name in _shown(view) if name not in other}, **other)
 
 
 @cache
-def _shown(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+def _shown(view: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(view))
