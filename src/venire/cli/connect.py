@@ -67,11 +67,11 @@ def connect(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a round.")] = False,
 ) -> None:
-    """Keep a stream in step with a project of Label Studio, Phoenix or MLflow.
+    """Keep a stream in step with a project of Label Studio, Phoenix, MLflow or Langfuse.
 
     Label Studio: tasks become items; everybody has a tab with the tasks to label; annotations
-    become labels; tasks that are done are closed, with the verdict as a prediction. Phoenix,
-    MLflow: traces become items, annotations or feedback labels, expectations gold; verdicts are
+    become labels; tasks that are done are closed, with the verdict as a prediction.
+    Others: traces become items, annotations or feedback labels, expectations gold; verdicts are
     written back as annotations or feedback of venire. One line says what a round did. Ctrl-C or
     SIGTERM ends it; a new start goes on where it was.
     """

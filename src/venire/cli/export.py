@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 STREAM = "Which stream. [default: the only one]"
-WHAT = "labels, verdicts, revisions, gold, notes, log, label-studio, phoenix or mlflow."
+WHAT = "labels, verdicts, revisions, gold, notes, log, label-studio, phoenix, mlflow, langfuse."
 TO = (
     "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset. With "
-    "phoenix, mlflow: the address of the program."
+    "phoenix, mlflow, langfuse: the address of the program."
 )
 PROBABILITIES = "With verdicts: also the probability of each class, by all labels of today."
 LABEL_CONFIG = "With label-studio: the project's labelling config (XML), for the names of its tags."
 CONTROL = "With --label-config: the control that says the class. [default: the only one]"
 VERDICTS = (
-    "With label-studio, phoenix, mlflow: verdicts of a file, as venire aggregate writes them."
+    "With label-studio and programs that keep traces: verdicts as venire aggregate writes them."
 )
-SKILLS = "With phoenix, mlflow: skills of venire aggregate, which the reasons then name."
+SKILLS = "With programs that keep traces: skills of venire aggregate, which the reasons then name."
 TASKS = "With --verdicts: the tasks, as Label Studio exported them (JSON)."
 
 
@@ -65,7 +65,7 @@ def export(
     verdicts as predictions, a JSON list that Label Studio imports; its tags are called label and
     item, or as in the --label-config. The server may be running. With --verdicts and --tasks, no
     server is needed: what Label Studio exported gets the verdicts of venire aggregate. phoenix,
-    mlflow: --verdicts become annotations or assessments named venire at the address --to.
+    mlflow, langfuse: --verdicts become annotations, assessments or scores of venire at --to.
     """
     from venire.server.store.maintenance.tables import TABLES
 
@@ -75,7 +75,9 @@ def export(
         _traces_with(source_of(what, target, project, name), verdicts, skills, as_json)
         return
     if skills is not None or project is not None or name is not None:
-        raise InputError("--skills, --project and --name are for --what phoenix or mlflow")
+        raise InputError(
+            "--skills, --project and --name are for --what phoenix, mlflow or langfuse"
+        )
     to = Path(target)
     chosen = _control(what, label_config, control)
     if verdicts is not None or tasks is not None:

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["TRACED", "Name", "Project", "importing"]
 
 #: Programs that are read over HTTP, those of `connectors.traces`, which --help need not import.
-TRACED = ("phoenix", "mlflow")
-PROGRAMS = ("label-studio", *TRACED)
+TRACED = ("phoenix", "mlflow", "langfuse")
+PROGRAMS = ("label-studio", "inspect", *TRACED)
 
-PROGRAM = "Where the labels are: label-studio, phoenix or mlflow."
-FILE = "What Label Studio exported, JSON or JSON-MIN; or the address of Phoenix or MLflow."
+PROGRAM = "Where the labels are: label-studio, inspect, phoenix, mlflow or langfuse."
+FILE = (
+    "What Label Studio exported, JSON or JSON-MIN; a log of inspect in JSON, or a folder of logs; "
+    "or the address of the others."
+)
 GOLD = "With mlflow: also write what was expected, task,label, as gold. [default: not written]"
 TO = "The table to write: .csv, .parquet or .jsonl. [default: labels.csv]"
 CONTROL = "The control that says the class, as from_name in the file. [default: the only one]"
@@ -30,11 +33,17 @@ CONTROL = "The control that says the class, as from_name in the file. [default: 
 #: Where a program keeps traces, and which annotations of them are meant.
 Project = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The project of Phoenix, the experiment of MLflow, by name."),
+    typer.Option(
+        metavar="NAME",
+        help="Phoenix: the project; MLflow: the experiment; Langfuse: the annotation queue.",
+    ),
 ]
 Name = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The annotations of Phoenix, assessments of MLflow."),
+    typer.Option(
+        metavar="NAME",
+        help="Which annotations (Phoenix), assessments (MLflow), scores or scorer (inspect).",
+    ),
 ]
 
 
@@ -48,12 +57,14 @@ def importing(
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Turn labels of Label Studio, Phoenix or MLflow into a table: task, worker, label.
+    """Turn labels of other programs into a table: task, worker, label.
 
     Phoenix: a task is a span, a worker the identifier of an annotation or the user who made it.
-    MLflow: a task is a trace, a worker the source of a feedback. Label Studio: a task is called by
-    its number, a worker by the e-mail address or the number of the user. Skipped tasks and
-    annotations without exactly one class are left out, and counted.
+    MLflow: a task is a trace, a worker the source of a feedback. Langfuse: a task is a trace of an
+    annotation queue, a worker the author of a score. inspect: a task is a sample, a worker is a
+    scorer, or a judge of venire's panel. Label Studio: a task is called by its number, a worker by
+    the e-mail address or the number of the user. Skipped tasks and annotations without exactly one
+    class are left out, and counted.
     """
     from venire.connectors.label_studio import read_export
     from venire.files import Output, check_targets, write_outputs
@@ -65,8 +76,13 @@ def importing(
 
         _traced(source_of(program, file, project, name), file, to, gold, as_json)
         return
+    if program == "inspect" and project is None and gold is None:
+        _logged(file, name, to, as_json)
+        return
     if project is not None or name is not None or gold is not None:
-        raise InputError("--project, --name and --gold are for phoenix and mlflow: drop them")
+        raise InputError(
+            "--project, --name and --gold are for phoenix, mlflow and langfuse: drop them"
+        )
     check_targets([to], [Path(file)])
     found = read_export(Path(file), control)
     if not found.labels:
@@ -84,6 +100,24 @@ def _say_left_out(left_out: Mapping[str, int]) -> None:
     if left_out:
         why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         print(f"left out: {why}")
+
+
+def _logged(path: str, scorer: str | None, to: Path, as_json: bool) -> None:
+    from venire.connectors.inspect import read_logs
+    from venire.files import Output, check_targets, write_outputs
+
+    check_targets([to], [Path(path)])
+    found = read_logs(path, scorer)
+    if not found.labels:
+        named = "" if scorer is None else f" of the scorer {scorer!r}"
+        raise InputError(f"{path} has no score{named} that is a class: nothing was written")
+    write_outputs([Output(to, ("task", "worker", "label"), found.labels)])
+    if as_json:
+        counts = {"labels": len(found.labels), "samples": found.samples}
+        print(json.dumps({**counts, "left_out": found.left_out, "path": str(to)}))
+        return
+    print(f"{len(found.labels):,} labels of {found.samples:,} samples in {to}")
+    _say_left_out(found.left_out)
 
 
 def _traced(source: Source, url: str, to: Path, gold: Path | None, as_json: bool) -> None:
