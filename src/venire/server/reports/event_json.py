@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from venire.model import ExitReason, NoteKind
 from venire.server.console_messages import AlarmView
@@ -103,9 +102,5 @@ def gold_view(row: GoldRow) -> GoldView:
 
 def _view(view: type[V], row: Record, /, **other: Any) -> V:
     """What a view shows of a row: the columns of the same names, but for what is given."""
-    return view(**{name: getattr(row, name) for name in _shown(view) if name not in other}, **other)
-
-
-@cache
-def _shown(view: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(view))
+    names = [field.name for field in dataclasses.fields(cast(Any, view))]
+    return view(**{name: getattr(row, name) for name in names if name not in other}, **other)
