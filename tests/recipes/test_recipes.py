@@ -1,7 +1,8 @@
 """Each recipe of docs/architecture.md is a patch that touches few files, applies, and works.
 
-`NAME.patch` changes a copy of `src`; `NAME.py` uses what it adds, in a process of its own. When the
-code around a patch moves, make the change again by hand and save `git diff -- src` in its place.
+`NAME.patch` changes a copy of `src` and `docs`; `NAME.use` is Python that uses what it adds, in a
+process of its own. When the code around a patch moves, make the change again by hand and save
+`git diff -- src docs` in its place.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ def test_it_touches_few_files_and_the_page_names_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_it_applies_and_works(name: str, tmp_path: Path) -> None:
-    shutil.copytree(
-        ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
-    )
-    apply = ["git", "apply", str(HERE / f"{name}.patch")]
+    for folder in ("src", "docs"):
+        unwanted = shutil.ignore_patterns("__pycache__", "*.png")
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=unwanted)
+    apply = ["git", "apply", "--recount", "-C1", str(HERE / f"{name}.patch")]
     alone = os.environ | {"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
     subprocess.run(apply, cwd=tmp_path, env=alone, check=True)
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
     used = subprocess.run(
-        [sys.executable, str(HERE / f"{name}.py")],
+        [sys.executable, str(HERE / f"{name}.use")],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

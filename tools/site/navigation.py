@@ -56,6 +56,7 @@ KINDS: Final[dict[str, Sequence[str]]] = {
         "reference/library",
         "reference/commands",
         "reference/http",
+        "operations",
         "formats",
         "glossary",
     ),

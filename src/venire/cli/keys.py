@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.stores import StorageUrl, open_guest
+from venire.cli.shared.stores import StorageUrl, open_guest
 from venire.errors import InputError, UnknownName
 from venire.model import Role
 

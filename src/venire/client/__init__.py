@@ -1,7 +1,6 @@
 """Clients of a server: `Client`, `AsyncClient`, and `Worker`, a callable as a labeler."""
 
-from venire.client.async_client import AsyncClient
-from venire.client.sync_client import Client
+from venire.client.clients import AsyncClient, Client
 from venire.client.types import (
     ItemExit,
     ItemRevision,

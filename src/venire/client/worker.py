@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from venire.client.async_client import AsyncClient
+from venire.client.clients import AsyncClient
 from venire.client.threads import Threads
 from venire.client.types import Nothing, ServerError, Unreachable, Work
 from venire.errors import GaveUp, InputError, NotNow

@@ -23,7 +23,7 @@ from venire.connectors.judges.cache import Cache
 from venire.connectors.judges.file import AnyJudge, judges_of
 from venire.connectors.traces.source import as_text
 from venire.errors import FileError, InputError
-from venire.tools.extras import library
+from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json
 
 __all__ = ["PanelScore", "ReadLogs", "panel_score", "panel_scorer", "read_logs"]

@@ -11,13 +11,14 @@ answer.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 
 from venire.client import AsyncClient, Nothing
 from venire.errors import VenireError
 from venire.model import Role
-from venire.tools.extras import library
+from venire.operations import OPERATIONS
+from venire.tools.lazy import library
 
 __all__ = ["Tools", "make_server", "serve"]
 
@@ -112,23 +113,8 @@ class Tools:
         return await self._client.add_items(stream, items)
 
 
-#: The roles that may call each tool, as in server.edge.access; and whether it changes nothing.
-_WORKERS: Final = (Role.ADMIN, Role.LABELER)
-_READERS: Final = (Role.ADMIN, Role.PRODUCER, Role.REVIEWER, Role.VIEWER)
-TOOLS: Final[dict[str, tuple[Sequence[Role], bool]]] = {
-    "streams": (tuple(Role), True),
-    "next_item": (_WORKERS, False),
-    "label": (_WORKERS, False),
-    "release": (_WORKERS, False),
-    "renew": (_WORKERS, False),
-    "held": (_WORKERS, False),
-    "verdict": (_READERS, True),
-    "verdicts": (_READERS, True),
-    "explain": (_READERS, True),
-    "labelers": (_READERS, True),
-    "insights": (_READERS, True),
-    "add_items": ((Role.ADMIN, Role.PRODUCER), False),
-}
+#: The operation behind each tool: its roles may call it.
+TOOLS: Final = {entry.tool: entry for entry in OPERATIONS.values() if entry.tool is not None}
 
 
 def make_server(client: AsyncClient, role: str) -> Any:
@@ -141,8 +127,9 @@ def make_server(client: AsyncClient, role: str) -> Any:
         "venire", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
     tools = Tools(client)
-    for name, (roles, reads) in TOOLS.items():
-        if role in roles:
+    for name, entry in TOOLS.items():
+        if role in (entry.roles or Role):
+            reads = entry.method == "GET" and name != "next_item"  # which takes a lease
             about = hints(read_only_hint=reads, destructive_hint=False, open_world_hint=False)
             server.add_tool(_told(getattr(tools, name)), name=name, annotations=about)
     return server

@@ -20,7 +20,7 @@ from venire.estimators.intervals import implied_intervals
 from venire.estimators.screening.clones import CloneGroup
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
-from venire.labels.subset import keep_labels
+from venire.labels.table import keep_labels
 from venire.panels.cheapest import Chosen, best_panel, cheapest_panel
 from venire.panels.truth import AgainstTruth, against_truth
 from venire.panels.yardstick import Estimate, Verdicts, Yardstick, second_labels, verdicts_of

@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from venire import __version__
 from venire.server.edge.access import ROLES
 from venire.server.edge.answers import REF, ErrorAnswer
-from venire.server.edge.bodies import BODIES
+from venire.server.edge.endpoints import Part, add_handlers_of, bodies_of
 from venire.server.edge.errors import add_handlers
 from venire.server.edge.guard import Gate, Guarded
 from venire.server.edge.limits import BodyLimit
@@ -24,20 +24,13 @@ from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.pages import STATIC, PageRoutes
 from venire.server.pages.plotly_file import PLOTLY_PATH, send_plotly
 from venire.server.pages.stream_pages import StreamPageRoutes
-from venire.server.routes.analysis import AnalysisRoutes
-from venire.server.routes.erasing import EraseRoutes
-from venire.server.routes.exports import ExportRoutes
-from venire.server.routes.finding import FindRoutes
 from venire.server.routes.gold import GoldRoutes
-from venire.server.routes.invitations import InvitationRoutes
+from venire.server.routes.health import HealthRoutes
 from venire.server.routes.items import ItemRoutes
 from venire.server.routes.keys import KeyRoutes
 from venire.server.routes.labelers import LabelerRoutes
-from venire.server.routes.notes import NoteRoutes
-from venire.server.routes.operations import OperationRoutes
-from venire.server.routes.reviews import ReviewRoutes
+from venire.server.routes.reading import ReadingRoutes
 from venire.server.routes.streams import StreamRoutes
-from venire.server.routes.uploads import UploadRoutes
 from venire.server.routes.webhooks import WebhookRoutes
 from venire.server.routes.work import WorkRoutes
 from venire.server.service import Service
@@ -55,27 +48,18 @@ OWNER: Final[Mapping[str, Any]] = {
 }
 
 #: Routes are matched in this order: busiest first.
-PARTS = (
+PARTS: Final[tuple[type[Part], ...]] = (
     WorkRoutes,
     ItemRoutes,
-    UploadRoutes,
-    ExportRoutes,
-    NoteRoutes,
-    FindRoutes,
-    AnalysisRoutes,
+    ReadingRoutes,
     GoldRoutes,
-    ReviewRoutes,
     StreamRoutes,
     LabelerRoutes,
-    InvitationRoutes,
     WebhookRoutes,
     KeyRoutes,
-    EraseRoutes,
-    OperationRoutes,
-    PageRoutes,
-    ConsoleRoutes,
-    StreamPageRoutes,
+    HealthRoutes,
 )
+PAGES = (PageRoutes, ConsoleRoutes, StreamPageRoutes)
 
 
 def create_app(service: Service, settings: ServerSettings | None = None) -> FastAPI:
@@ -102,7 +86,9 @@ def create_app(service: Service, settings: ServerSettings | None = None) -> Fast
     if service.runtime.storage.shared:
         gate.peers = Peers(gate)
     for part in PARTS:
-        part(gate).add(app)
+        add_handlers_of(part(gate), app)
+    for pages in PAGES:
+        pages(gate).add(app)
     app.add_route(PLOTLY_PATH, send_plotly)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(BodyLimit, most=settings.max_body)
@@ -144,7 +130,10 @@ def _say_owner(route: str, responses: dict[str, Any]) -> None:
 
 
 def _body_schemas() -> dict[str, Any]:
-    models = (*BODIES, ErrorAnswer)
+    models: tuple[Any, ...] = (
+        *{model: None for part in PARTS for model in bodies_of(part)},
+        ErrorAnswer,
+    )
     adapters = [(model, "validation", TypeAdapter(model)) for model in models]
     _, schemas = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
     bodies: dict[str, Any] = schemas["$defs"]

@@ -16,9 +16,9 @@ from mcp.client.stdio import stdio_client
 
 from tests.integration.web.harness import SOURCE, Process
 from venire.client import AsyncClient
-from venire.connectors.mcp import TOOLS, make_server
+from venire.connectors.mcp import TOOLS, Tools, make_server
 from venire.model import Role
-from venire.server.edge.access import ROLES
+from venire.operations import OPERATIONS
 
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],
@@ -111,7 +111,7 @@ def test_a_role_has_its_tools_and_the_server_checks(process: Process, keys: dict
         return {tool.name for tool in (await agent.list_tools()).tools}
 
     for role in Role:
-        wanted = {name for name, (roles, _) in TOOLS.items() if role in roles}
+        wanted = {name for name, entry in TOOLS.items() if role in (entry.roles or ())}
         assert ask(process, keys[role], named) == wanted
 
     async def cheat() -> Any:
@@ -126,25 +126,10 @@ def test_a_role_has_its_tools_and_the_server_checks(process: Process, keys: dict
     assert keys["viewer"] not in refused.content[0].text
 
 
-@pytest.mark.parametrize(
-    ("tool", "route"),
-    [
-        ("next_item", "GET /v1/streams/{stream}/next"),
-        ("label", "POST /v1/assignments/{token}/label"),
-        ("release", "POST /v1/assignments/{token}/release"),
-        ("renew", "POST /v1/assignments/{token}/heartbeat"),
-        ("held", "POST /v1/streams/{stream}/held"),
-        ("verdict", "GET /v1/streams/{stream}/items/{item}"),
-        ("verdicts", "GET /v1/streams/{stream}/exits"),
-        ("explain", "GET /v1/streams/{stream}/items/{item}/explain"),
-        ("labelers", "GET /v1/streams/{stream}/labelers"),
-        ("insights", "GET /v1/streams/{stream}/insights"),
-        ("add_items", "POST /v1/streams/{stream}/items"),
-        ("streams", "GET /v1/streams"),
-    ],
-)
-def test_the_roles_of_a_tool_are_those_of_its_route(tool: str, route: str) -> None:
-    assert frozenset(TOOLS[tool][0]) == ROLES[route]
+def test_every_tool_is_a_method_and_an_operation() -> None:
+    methods = {name for name in vars(Tools) if not name.startswith("_")}
+    assert methods == set(TOOLS)
+    assert TOOLS["next_item"].roles == OPERATIONS["next"].roles
 
 
 def test_errors_are_told_and_a_release_gives_back(process: Process, keys: dict[str, str]) -> None:
@@ -228,4 +213,4 @@ def test_every_tool_with_odd_values_is_an_answer_or_an_error_for_every_role(
     found = asyncio.run(run())
     assert set(found) == set(TOOLS)
     for name, answer in found.items():
-        assert answer.is_error or role in TOOLS[name][0], name
+        assert answer.is_error or role in (TOOLS[name].roles or ()), name

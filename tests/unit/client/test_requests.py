@@ -60,7 +60,7 @@ def test_labels_are_triples_or_mappings() -> None:
 
 def test_a_refusal_that_will_not_change_is_not_tried_again() -> None:
     settings, error = Settings(URL, "vk_x", 1, 60), {"code": "c", "message": "m"}
-    call = calls.get("/v1/streams")
+    call = calls.streams()
     final = Answer(502, {}, json.dumps({"error": {**error, "retryable": False}}).encode())
     with pytest.raises(Exception, match="502"):
         settings.attempts(call).answered(final)
@@ -71,7 +71,7 @@ def test_a_refusal_that_will_not_change_is_not_tried_again() -> None:
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_key_is_asked_for_again_only_if_none_can_have_been_made(status: int) -> None:
     settings, answer = Settings(URL, "vk_x", 1, 60), Answer(status, {}, b"")
-    assert settings.attempts(calls.get("/v1/keys")).answered(answer) is not None
+    assert settings.attempts(calls.keys()).answered(answer) is not None
     made = calls.create_key("a screen", "viewer", None)
     if status == 429:
         assert settings.attempts(made).answered(answer) is not None

@@ -1,6 +1,6 @@
-"""Authorization: one table of roles, with every route in it.
+"""Authorization: who may use each route, by the entries of `venire.operations` and of the pages.
 
-A route that is not listed cannot be added, so none can be forgotten. A labeler's key is bound to
+A route that is in neither cannot be added, so none can be forgotten. A labeler's key is bound to
 one labeler and acts only as that labeler.
 """
 
@@ -13,6 +13,15 @@ from typing import Final
 from starlette.requests import Request
 
 from venire.model import Role
+from venire.operations import (
+    ADMIN,
+    EVERYBODY,
+    OPERATIONS,
+    PRODUCERS,
+    READERS,
+    REVIEWERS,
+    WORKERS,
+)
 from venire.server.actors import Actor
 from venire.server.admin_messages import KeyView
 from venire.server.edge.errors import RequestError
@@ -22,116 +31,37 @@ __all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "key_of", "no_key"
 
 COOKIE: Final = "venire_session"
 
-_ADMIN: Final = frozenset({Role.ADMIN})
-_READERS: Final = frozenset({Role.ADMIN, Role.PRODUCER, Role.VIEWER, Role.REVIEWER})
-_PRODUCERS: Final = frozenset({Role.ADMIN, Role.PRODUCER})
-_WORKERS: Final = frozenset({Role.ADMIN, Role.LABELER})
-_REVIEWERS: Final = frozenset({Role.ADMIN, Role.REVIEWER})
-_SENDERS: Final = frozenset({Role.ADMIN, Role.PRODUCER, Role.LABELER})
-_ALL: Final = frozenset(Role)
-
-#: Roles by route; None for a route that needs no key.
-ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
+#: Who may see each page, or send what its forms send; None for what needs no key.
+PAGES: Final = MappingProxyType[str, frozenset[Role] | None](
     {
-        "POST /v1/assignments/{token}/label": _WORKERS,
-        "POST /v1/assignments/{token}/heartbeat": _WORKERS,
-        "POST /v1/assignments/{token}/release": _WORKERS,
-        "POST /v1/assignments/{token}/abstain": _WORKERS,
-        "POST /v1/assignments/{token}/note": _WORKERS,
-        "GET /v1/streams/{stream}/notes": _READERS,
-        "GET /v1/streams/{stream}/progress": _WORKERS,
-        "GET /v1/streams/{stream}/practice": _WORKERS,
-        "POST /v1/streams/{stream}/practice/{n}": _WORKERS,
-        "GET /v1/streams/{stream}/next": _WORKERS,
-        "POST /v1/streams/{stream}/held": _WORKERS,
-        "POST /v1/streams/{stream}/labels": _SENDERS,
-        "POST /v1/streams/{stream}/items": _PRODUCERS,
-        "POST /v1/streams/{stream}/upload": _PRODUCERS,
-        "GET /v1/streams/{stream}/items": _READERS,
-        "DELETE /v1/streams/{stream}/items/{item}": _PRODUCERS,
-        "GET /v1/streams/{stream}/items/{item}/explain": _READERS,
-        "GET /v1/streams/{stream}/items/{item}": _READERS,
-        "GET /v1/streams/{stream}/exits": _READERS,
-        "GET /v1/streams/{stream}/revisions": _READERS,
-        "GET /v1/streams/{stream}/events": _READERS - {Role.REVIEWER},  # audits are blind
-        "GET /v1/streams/{stream}/export": _READERS - {Role.REVIEWER},  # audits are blind
-        "GET /v1/streams/{stream}/labelers": _READERS,
-        "POST /v1/streams/{stream}/labelers": _ADMIN,
-        "POST /v1/streams/{stream}/labelers/retire": _ADMIN,
-        "POST /v1/streams/{stream}/labelers/restore": _ADMIN,
-        "GET /v1/streams/{stream}/invitations": _ADMIN,
-        "POST /v1/streams/{stream}/invitations": _ADMIN,
-        "DELETE /v1/streams/{stream}/invitations/{invitation}": _ADMIN,
-        "GET /v1/streams/{stream}/agreement": _READERS,
-        "GET /v1/streams/{stream}/panel": _READERS,
-        "GET /v1/streams/{stream}/confusion": _READERS,
-        "GET /v1/streams/{stream}/rates": _READERS,
-        "GET /v1/streams/{stream}/lessons": _READERS,
-        "POST /v1/streams/{stream}/what-if": _READERS,
-        "GET /v1/streams/{stream}/insights": _READERS,
-        "GET /v1/streams/{stream}/trends": _READERS,
-        "GET /v1/streams/{stream}/alarms": _READERS,
-        "GET /v1/streams/{stream}/audits": _ALL,
-        "POST /v1/streams/{stream}/gold": _WORKERS | _REVIEWERS,
-        "GET /v1/streams/{stream}/gold": _READERS,
-        "GET /v1/streams/{stream}/reviews": _REVIEWERS,
-        "POST /v1/streams/{stream}/reviews": _REVIEWERS,
-        "POST /v1/streams/{stream}/send-back": _REVIEWERS,
-        "GET /v1/streams": _ALL,
-        "POST /v1/streams": _ADMIN,
-        "GET /v1/streams/{stream}": _ALL,
-        "PATCH /v1/streams/{stream}": _ADMIN,
-        "DELETE /v1/streams/{stream}": _ADMIN,
-        "DELETE /v1/streams/{stream}/payloads/{item}": _ADMIN,
-        "GET /v1/audit": _ADMIN,
-        "GET /v1/audit/export": _ADMIN,
-        "GET /v1/streams/{stream}/settings": _READERS,
-        "POST /v1/streams/{stream}/pause": _ADMIN,
-        "POST /v1/streams/{stream}/resume": _ADMIN,
-        "POST /v1/streams/{stream}/close": _ADMIN,
-        "POST /v1/streams/{stream}/archive": _ADMIN,
-        "POST /v1/streams/{stream}/restore": _ADMIN,
-        "GET /v1/archived": _READERS,
-        "GET /v1/streams/{stream}/webhooks": _ADMIN,
-        "POST /v1/streams/{stream}/webhooks": _ADMIN,
-        "DELETE /v1/streams/{stream}/webhooks/{webhook}": _ADMIN,
-        "POST /v1/streams/{stream}/webhooks/{webhook}/ping": _ADMIN,
-        "POST /v1/streams/{stream}/webhooks/{webhook}/rotate": _ADMIN,
-        "GET /v1/streams/{stream}/webhooks/{webhook}/dead": _ADMIN,
-        "POST /v1/streams/{stream}/webhooks/{webhook}/redeliver": _ADMIN,
-        "GET /v1/keys": _ADMIN,
-        "POST /v1/keys": _ADMIN,
-        "DELETE /v1/keys/{key}": _ADMIN,
-        "POST /v1/keys/{key}/rotate": _ADMIN,
-        "GET /v1/me": _ALL,
-        "GET /health": None,
-        "GET /ready": None,
-        "GET /version": _ALL,
-        "GET /metrics": frozenset({Role.ADMIN, Role.VIEWER}),
-        "GET /openapi.json": _ALL,
-        "GET /docs": _ALL,
         "GET /": None,
         "POST /sign-in": None,
         "GET /sign-in": None,
         "POST /sign-out": None,
         "GET /join/{stream}": None,
         "POST /join/{stream}": None,
-        "GET /live": _READERS,
-        "GET /work": _WORKERS,
-        "GET /audit": _ADMIN,
-        "GET /new-stream": _ADMIN,
-        "GET /archived": _READERS,
-        "GET /streams/{stream}": _READERS,
-        "GET /streams/{stream}/settings": _READERS,
-        "GET /streams/{stream}/what-if": _READERS,
-        "GET /streams/{stream}/items": _READERS,
-        "GET /streams/{stream}/upload": _PRODUCERS,
-        "GET /streams/{stream}/webhooks": _ADMIN,
-        "GET /streams/{stream}/export": _READERS - {Role.REVIEWER},
-        "GET /streams/{stream}/reviews": _REVIEWERS,
-        "GET /streams/{stream}/labelers": _READERS,
-        "GET /streams/{stream}/items/{item}": _READERS,
+        "GET /docs": EVERYBODY,
+        "GET /live": READERS,
+        "GET /work": WORKERS,
+        "GET /audit": ADMIN,
+        "GET /new-stream": ADMIN,
+        "GET /archived": READERS,
+        "GET /streams/{stream}": READERS,
+        "GET /streams/{stream}/settings": READERS,
+        "GET /streams/{stream}/what-if": READERS,
+        "GET /streams/{stream}/items": READERS,
+        "GET /streams/{stream}/upload": PRODUCERS,
+        "GET /streams/{stream}/webhooks": ADMIN,
+        "GET /streams/{stream}/export": OPERATIONS["export"].roles,
+        "GET /streams/{stream}/reviews": REVIEWERS,
+        "GET /streams/{stream}/labelers": READERS,
+        "GET /streams/{stream}/items/{item}": READERS,
     }
+)
+
+#: Roles by route, of operations and pages.
+ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
+    {one.route: one.roles for one in OPERATIONS.values()} | PAGES
 )
 
 

@@ -21,15 +21,13 @@ from typing_extensions import TypedDict
 from venire.model import Role
 from venire.server.edge.beside import beside
 from venire.server.edge.errors import MOST_FAULTS, RequestError, invalid
-from venire.server.edge.plans import PlanBody
 from venire.server.keys.invitations import MOST_DAYS
 from venire.server.keys.keyring import MAX_DAYS
 from venire.server.messages import ItemIn
 from venire.server.operations.notes import LONGEST_NOTE
-from venire.server.settings import LONGEST_ID, STREAM_NAME, Member, Name, StreamSettings, Weight
+from venire.server.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 
 __all__ = [
-    "BODIES",
     "CSV",
     "JSON",
     "NDJSON",
@@ -265,28 +263,6 @@ class RotateBody(BaseModel):
 
     overlap_hours: Annotated[float, Field(ge=0, le=24 * 365)] = 24.0
 
-
-#: All request bodies, for the documentation.
-BODIES: Final[tuple[Any, ...]] = (
-    NewStream,
-    ItemBody,
-    LabelBody,
-    GoldBody,
-    SaidBody,
-    NoteBody,
-    ReleaseBody,
-    WebhookBody,
-    RedeliverBody,
-    SecretBody,
-    KeyBody,
-    InvitationBody,
-    RotateBody,
-    ReviewBody,
-    SendBackBody,
-    LabelerBody,
-    Member,
-    PlanBody,
-)
 
 _ROWS: Final[dict[Any, TypeAdapter[Any]]] = {
     ItemBody: TypeAdapter(ItemBody),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Path, Query, Request
@@ -10,15 +11,15 @@ from venire.server.edge.errors import RequestError
 from venire.server.settings import LONGEST_ID, STREAM_NAME
 
 __all__ = [
+    "PATH_PARAMETERS",
     "Item",
     "Level",
     "Limit",
     "Stream",
+    "Token",
     "Wait",
     "flag",
     "flag_parameter",
-    "stream_parameter",
-    "token_parameter",
 ]
 
 SLUG: Final = f"^{STREAM_NAME}$"
@@ -29,6 +30,7 @@ Item: TypeAlias = Annotated[
     str,
     Path(description="The id of the item.", max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$"),
 ]
+Token: TypeAlias = Annotated[str, Path(description="The token of the assignment, from `next`.")]
 Limit: TypeAlias = Annotated[int, Query(description="Maximum number of results.", ge=1, le=10_000)]
 Level: TypeAlias = Annotated[
     float, Query(description="The probability with which each bound holds.", gt=0, lt=1)
@@ -44,27 +46,21 @@ Wait: TypeAlias = Annotated[
 ]
 
 
-def token_parameter(extra: dict[str, Any]) -> dict[str, Any]:
-    """The documentation of a route with a token in its path."""
-    return _path_parameter("token", "The token of the assignment, from `next`.", {}, extra)
-
-
-def stream_parameter(extra: dict[str, Any]) -> dict[str, Any]:
-    """The documentation of a route that reads the name of the stream from the path itself."""
-    return _path_parameter("stream", "The name of the stream.", {"pattern": SLUG}, extra)
-
-
-def _path_parameter(
-    name: str, description: str, schema: dict[str, Any], extra: dict[str, Any]
-) -> dict[str, Any]:
-    parameter = {
+def _path_parameter(name: str, description: str, **schema: str) -> dict[str, Any]:
+    return {
         "name": name,
         "in": "path",
         "required": True,
         "description": description,
         "schema": {"type": "string", **schema},
     }
-    return {"parameters": [parameter], **extra}
+
+
+#: How the parts of a path are documented where a handler reads them itself.
+PATH_PARAMETERS: Final[Mapping[str, dict[str, Any]]] = {
+    "stream": _path_parameter("stream", "The name of the stream.", pattern=SLUG),
+    "token": _path_parameter("token", "The token of the assignment, from `next`."),
+}
 
 
 def flag(request: Request, name: str) -> bool:
@@ -75,12 +71,9 @@ def flag(request: Request, name: str) -> bool:
     return text == "true"
 
 
-def flag_parameter(name: str, description: str, extra: dict[str, Any]) -> dict[str, Any]:
-    """The documentation of a route with such a parameter."""
-    parameter = {
-        "name": name,
-        "in": "query",
-        "description": description,
-        "schema": {"type": "boolean", "default": False},
+def flag_parameter(name: str, description: str) -> dict[str, Any]:
+    """The documentation of a route with such a parameter, for `openapi_extra`."""
+    schema = {"type": "boolean", "default": False}
+    return {
+        "parameters": [{"name": name, "in": "query", "description": description, "schema": schema}]
     }
-    return {**extra, "parameters": [*extra["parameters"], parameter]}

@@ -25,8 +25,8 @@ from venire.server.pages.layouts import pictures_of
 from venire.server.pages.pages import PageRoutes
 from venire.server.pages.rendering import payload_of, times
 from venire.server.pages.story import chart_of, story_of
-from venire.server.routes.exports import formats
-from venire.server.routes.finding import Searched
+from venire.server.routes.items import Searched
+from venire.server.routes.reading import formats
 from venire.server.settings import StreamSettings
 
 __all__ = ["ConsoleRoutes"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from typing import Any, TypeVar, cast
+from functools import cache
+from typing import Any, TypeVar
 
 from venire.model import ExitReason, NoteKind
 from venire.server.console_messages import AlarmView
@@ -102,5 +103,11 @@ def gold_view(row: GoldRow) -> GoldView:
 
 def _view(view: type[V], row: Record, /, **other: Any) -> V:
     """What a view shows of a row: the columns of the same names, but for what is given."""
-    names = [field.name for field in dataclasses.fields(cast(Any, view))]
-    return view(**{name: getattr(row, name) for name in names if name not in other}, **other)
+    names: tuple[str, ...] = _shown(view)  # type: ignore[arg-type] # classes are hashable
+    shown = {name: getattr(row, name) for name in names if name not in other}
+    return view(**shown, **other)
+
+
+@cache
+def _shown(view: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(view))

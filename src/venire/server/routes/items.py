@@ -1,96 +1,114 @@
-"""Items, exits, revisions, events, labelers and statistics of a stream."""
+"""Items: adding, uploading, finding, withdrawing and explaining them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Annotated, Any
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final
 
-from fastapi import FastAPI, Header, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
-from venire.server.edge.answers import (
-    body,
-    event,
-    json_answer,
-    lines_answer,
-    long_answer,
-    payload_answer,
-    says,
+from venire.errors import Conflict, FileError, InputError
+from venire.files.sending import Sent, read_sent, send_all
+from venire.model import ExitReason, ItemStatus
+from venire.server.actors import Actor
+from venire.server.admin_messages import Erased
+from venire.server.console_messages import ItemsPage
+from venire.server.edge.access import Caller
+from venire.server.edge.answers import long_answer, payload_answer
+from venire.server.edge.blind import blind_for
+from venire.server.edge.bodies import (
+    CSV,
+    NDJSON,
+    ItemBody,
+    faults_of,
+    item_of,
+    media_type,
+    read_list,
 )
-from venire.server.edge.blind import Blind, blind_for
-from venire.server.edge.bodies import NDJSON, ItemBody, item_of, read_list
-from venire.server.edge.errors import RequestError
+from venire.server.edge.endpoints import serves
+from venire.server.edge.errors import MOST_FAULTS, RequestError
 from venire.server.edge.guard import Gate, by_hand, caller
-from venire.server.edge.parameters import Item, Limit, Stream, Wait, stream_parameter
-from venire.server.edge.server_sent_events import follow
+from venire.server.edge.moments import Since, Until
+from venire.server.edge.parameters import Item, Stream
 from venire.server.explanation_messages import Explanation
-from venire.server.messages import Insights, ItemView
-from venire.server.panel_messages import LabelerView, PanelView
+from venire.server.messages import ItemIn, ItemView
+from venire.server.settings import Name
+from venire.server.store import ItemSearch
+from venire.tools.addresses import Piped
+from venire.tools.csv_rows import dialect_of
 
-__all__ = ["ItemRoutes"]
+__all__ = ["ItemRoutes", "Searched", "search_of"]
 
-SSE = "text/event-stream"
 Beliefs = Annotated[bool, Query(description="Whether to recompute how the belief moved.")]
-Cursor = Annotated[int, Query(description="The cursor: results after this number.", ge=0, le=2**53)]
 
-WANT = "The accuracy wanted of the cheapest panel. By default that of all, less 0.005."
-AFTER_EVENT = "Events after this number; they count from 1, so 0 means all of them."
+#: The endings of the types that are read.
+ENDINGS: Final = {CSV: "csv", NDJSON: "jsonl"}
+
+LINE = "The line of the file in which the first row of this piece stands."
+COLUMN = "The column of the ids; by default `id`, or the one that looks like it."
+HASHED = "Make the ids of the content: the same content is the same item."
+_FILE: Final = {
+    CSV: {"schema": {"type": "string"}, "example": "id,text\npost-1,Buy now!\n"},
+    NDJSON: {"schema": {"type": "string"}},
+}
+EXAMPLE: Final = [{"id": "post-1", "payload": "Buy now!"}]
+
+_ITEM: Final = TypeAdapter(ItemBody)
+
+
+def _given(value: Any) -> Any:
+    """None for an empty text: a form sends every field."""
+    return None if value == "" else value
+
+
+_EMPTY = BeforeValidator(_given)
+_TEXT = "Only items with this text in the id or the payload; the case of letters a-z is ignored."
+_CURSOR = "The `next` of an earlier answer, for the same search."
+Share = Annotated[Annotated[float, Field(ge=0, le=1)] | None, _EMPTY]
+Words = Annotated[Annotated[str, Field(max_length=200)] | None, _EMPTY]
+Chosen = Annotated[Name | None, _EMPTY]
+
+
+def search_of(
+    status: Annotated[
+        Annotated[ItemStatus | None, _EMPTY], Query(description="Only items of this status.")
+    ] = None,
+    verdict: Annotated[Chosen, Query(description="Only items that left with this verdict.")] = None,
+    reason: Annotated[
+        Annotated[ExitReason | None, _EMPTY], Query(description="Only items that left for this.")
+    ] = None,
+    min_confidence: Annotated[
+        Share, Query(description="The least confidence of the verdict.")
+    ] = None,
+    max_confidence: Annotated[
+        Share, Query(description="The most confidence of the verdict.")
+    ] = None,
+    labeler: Annotated[Chosen, Query(description="Only items that this labeler labelled.")] = None,
+    text: Annotated[Words, Query(description=_TEXT)] = None,
+    since: Since = None,
+    until: Until = None,
+) -> ItemSearch:
+    """The search that query parameters describe."""
+    return ItemSearch(
+        status, verdict, reason, min_confidence, max_confidence, labeler, text, since, until
+    )
+
+
+#: A search, for routes and pages alike.
+Searched = Annotated[ItemSearch, Depends(search_of)]
 
 
 class ItemRoutes:
-    """For producers and readers."""
+    """For producers and readers; `explain` before the item, whose id may hold a slash."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
         self._gate, self._service = gate, gate.service
 
-    def add(self, app: FastAPI) -> None:
-        """Add the routes; `explain` before the item, whose id may hold a slash."""
-        one = "/v1/streams/{stream}"
-        app.add_api_route(
-            f"{one}/items",
-            self.add_items,
-            methods=["POST"],
-            tags=["items"],
-            responses=says(404, 409, 413, 415, 422, text="The outcome for each item."),
-            openapi_extra=stream_parameter(
-                body("ItemBody", lists=True, example=[{"id": "post-1", "payload": "Buy now!"}])
-            ),
-        )
-        item = f"{one}/items/{{item:path}}"
-        for path, endpoint, method, model in (
-            (f"{item}/explain", self.explain, "GET", Explanation),
-            (item, self.show, "GET", ItemView),
-            (item, self.withdraw, "DELETE", ItemView),
-            (f"{one}/labelers", self.labelers, "GET", list[LabelerView]),
-            (f"{one}/insights", self.insights, "GET", Insights),
-            (f"{one}/panel", self.panel, "GET", PanelView),
-        ):
-            app.add_api_route(
-                path,
-                endpoint,
-                methods=[method],
-                tags=["items" if "item" in path else "reading"],
-                response_model=model,
-                responses=_answers(path, method),
-            )
-        pages = "{}, one per line; Venire-Cursor is the cursor for the next request."
-        following: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
-            ("exits", self.exits, NDJSON, pages.format("Exits")),
-            ("revisions", self.revisions, NDJSON, pages.format("Revisions")),
-            ("events", self.events, SSE, "The log as it grows."),
-        )
-        for path, follower, kind, text in following:
-            app.add_api_route(
-                f"{one}/{path}",
-                follower,
-                methods=["GET"],
-                tags=["reading"],
-                response_class=Response,
-                responses=says(
-                    *([400] if kind == SSE else []), 404, 410, 422, text=text, kind=kind
-                ),
-            )
-
+    @serves("add_items", "items", 404, 409, 413, 415, 422, text="The outcome for each item.",
+            body=ItemBody, lists=True, example=EXAMPLE)  # fmt: skip
     @by_hand
     async def add_items(self, request: Request) -> Response:
         """Add items; idempotent for the same id and content, a conflict for other content."""
@@ -101,132 +119,129 @@ class ItemRoutes:
         counts = {"created": created, "exists": len(added) - created}
         return await long_answer(counts, "items", added)
 
-    async def show(self, request: Request, stream: Stream, item: Item) -> Response:
-        """An item with its labels, posterior, verdict and revisions."""
-        view = await self._service.item(stream, item)
-        shown = (await self._blind(request, stream)).item(view)
-        return await payload_answer(shown, [shown.payload, [[]] * len(shown.labels)])
-
-    async def _blind(self, request: Request, stream: str) -> Blind:
-        return await blind_for(self._service, caller(request), stream)
-
-    async def withdraw(self, request: Request, stream: Stream, item: Item) -> Response:
-        """Withdraw an item without a verdict."""
-        view = await self._service.withdraw(stream, item, caller(request).actor)
-        return await payload_answer(view, [view.payload])
-
+    @serves("explain", "items", 404, 410, 422, text="The current state.", reply=Explanation)
     async def explain(
-        self, request: Request, stream: Stream, item: Item, beliefs: Beliefs = False
-    ) -> Response:
+        self, request: Request, who: Caller, stream: Stream, item: Item, beliefs: Beliefs = False
+    ) -> Any:
         """Why an item was assigned to whom, and why it left; recomputed from the log."""
         if not request.scope["raw_path"].endswith(b"/explain"):  # the slash is part of the id
-            return await self.show(request, stream, f"{item}/explain")
-        (await self._blind(request, stream)).check(item)
+            return await self.show(who, stream, f"{item}/explain")
+        (await blind_for(self._service, who, stream)).check(item)
         work = self._service.explain(stream, item, beliefs)
-        return json_answer(await self._gate.long_poll(request, work))
+        return await self._gate.long_poll(request, work)
 
-    async def labelers(self, request: Request, stream: Stream) -> Response:
-        """The labelers with what was learned about them."""
-        blind = await self._blind(request, stream)
-        return json_answer(blind.labelers(await self._service.labelers(stream)))
+    @serves("item", "items", 404, 410, 422, text="The current state.", reply=ItemView)
+    async def show(self, who: Caller, stream: Stream, item: Item) -> Response:
+        """An item with its labels, posterior, verdict and revisions."""
+        view = await self._service.item(stream, item)
+        shown = (await blind_for(self._service, who, stream)).item(view)
+        return await payload_answer(shown, [shown.payload, [[]] * len(shown.labels)])
 
-    async def insights(self, request: Request, stream: Stream) -> Response:
-        """The statistics of the stream."""
-        blind = await self._blind(request, stream)
-        return json_answer(blind.insights(await self._service.insights(stream)))
+    @serves("withdraw", "items", 404, 409, 410, 422, text="Done.", reply=ItemView)
+    async def withdraw(self, who: Caller, stream: Stream, item: Item) -> Response:
+        """Withdraw an item without a verdict."""
+        view = await self._service.withdraw(stream, item, who.actor)
+        return await payload_answer(view, [view.payload])
 
-    async def panel(
+    @serves("erase_payload", "items", 404, 409, 410, 422,
+            text="The payload is erased; the item and its labels stay.")  # fmt: skip
+    async def erase(self, who: Caller, stream: Stream, item: Item) -> Erased:
+        """Erase the payload of an item permanently; an open item is withdrawn."""
+        return await self._service.erase_payload(stream, item, who.actor)
+
+    @serves("find_items", "items", 404, 422, text="Items, the latest arrival first.")
+    async def find_items(
         self,
-        request: Request,
+        who: Caller,
         stream: Stream,
-        want: Annotated[float | None, Query(description=WANT, gt=0, le=1)] = None,
-    ) -> Response:
-        """What each labeler brings and costs, and who can go; by replaying the latest labels."""
-        (await self._blind(request, stream)).check_log()
-        work = self._service.panel(stream, want)
-        return json_answer(await self._gate.long_poll(request, work))
-
-    async def exits(
-        self,
-        request: Request,
-        stream: Stream,
-        after: Cursor = 0,
-        wait: Wait = 0.0,
-        limit: Limit = 1000,
-    ) -> Response:
-        """The exits after a cursor, oldest first; waits if there are none."""
-        seconds = self._gate.wait_of(wait)
-        work = self._service.exits(stream, after, seconds, limit)
-        return await self._lines(request, stream, work, Blind.exits, after, seconds)
-
-    async def revisions(
-        self,
-        request: Request,
-        stream: Stream,
-        after: Cursor = 0,
-        wait: Wait = 0.0,
-        limit: Limit = 1000,
-    ) -> Response:
-        """Verdicts that changed after their item had left; waits if there are none."""
-        seconds = self._gate.wait_of(wait)
-        work = self._service.revisions(stream, after, seconds, limit)
-        return await self._lines(request, stream, work, Blind.revisions, after, seconds)
-
-    async def _lines(
-        self,
-        request: Request,
-        stream: str,
-        work: Coroutine[Any, Any, Any],
-        seen: Callable[[Blind, Any], Any],
-        after: int,
-        seconds: float,
-    ) -> Response:
-        """Numbered rows, with the next cursor."""
-        found = await (self._gate.long_poll(request, work) if seconds > 0 else work)
-        cursor = found[-1].n if found else after
-        shown = seen(await self._blind(request, stream), found)
-        return await lines_answer(shown, {"Venire-Cursor": str(cursor)})
-
-    async def events(
-        self,
-        request: Request,
-        stream: Stream,
-        after: Annotated[int | None, Query(description=AFTER_EVENT, ge=0, le=2**53)] = None,
-        last_event_id: Annotated[str | None, Header(description="As browsers send it.")] = None,
-    ) -> Response:
-        """The log as server-sent events, from now on, or after an event."""
-        if last_event_id is not None and last_event_id.strip():
-            after = _number(last_event_id.strip())
-        await self._service.stream(stream)
-        await self._service.check_event(stream, after)
-        log = self._service.events(stream, after)
-
-        async def written() -> AsyncIterator[bytes]:
-            async for entry in log:
-                yield event(entry.kind, entry, entry.n)
-
-        return follow(self._gate, request, written())
-
-
-def _answers(path: str, method: str) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route; 409 where the state may not allow it."""
-    gone = [410] if "{item" in path else []
-    known = says(404, *gone, 422, text="The current state.")
-    conflicts = method == "DELETE" or path.endswith("/panel")
-    return {**known, **says(404, 409, *gone, 422)} if conflicts else known
-
-
-def _number(last: str) -> int:
-    """The number of an event from a Last-Event-ID header; a 400 if it is invalid.
-
-    >>> _number("17")
-    17
-    """
-    if not (last.isascii() and last.isdecimal() and len(last) <= 16):
-        raise RequestError(
-            400,
-            "bad_request",
-            f"got the Last-Event-ID {last[:20]!r}, expected the number of an event",
-            hint="send the id of the last event received, or omit the header",
+        search: Searched,
+        cursor: Annotated[str | None, Query(description=_CURSOR, max_length=2000)] = None,
+        limit: Annotated[int, Query(description="Maximum number of items.", ge=1, le=1000)] = 50,
+    ) -> ItemsPage:
+        """List and search items; a search for something rare takes several requests."""
+        blind = await blind_for(self._service, who, stream)
+        return blind.page(
+            await self._service.find_items(stream, blind.search(search), cursor, limit)
         )
-    return int(last)
+
+    @serves("upload", "items", 404, 409, 413, 415, 422,
+            text="How many are new, and which rows not.",
+            openapi_extra={"requestBody": {"required": True, "content": _FILE}})  # fmt: skip
+    async def upload(
+        self,
+        request: Request,
+        sender: Caller,
+        stream: Stream,
+        line: Annotated[int | None, Query(description=LINE, ge=1, le=2**53)] = None,
+        id: Annotated[str | None, Query(description=COLUMN, max_length=200)] = None,
+        hash_ids: Annotated[bool, Query(description=HASHED)] = False,
+    ) -> Any:
+        """Add the rows of a CSV or JSON Lines file as items, but for those that are refused.
+
+        A browser sends a file in pieces, each with the header of the file; a piece again changes
+        nothing.
+        """
+        kind = ENDINGS[media_type(request, tuple(ENDINGS))]
+        file = Piped("upload", "the file", f"upload.{kind}", "", await request.body())
+        await self._service.stream(stream)
+        who, loop = sender.actor, asyncio.get_running_loop()
+
+        def post(items: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
+            """From the thread of the file, by the event loop."""
+            sent = [_checked(item) for item in items]
+            adding = self._add(stream, sent, who)
+            return asyncio.run_coroutine_threadsafe(adding, loop).result()
+
+        def read() -> dict[str, Any]:
+            rows = self._rows(file, kind, line, id, hash_ids)
+            return send_all(rows, post)
+
+        return await asyncio.to_thread(read)
+
+    def _rows(
+        self, file: Piped, kind: str, line: int | None, id: str | None, hash_ids: bool
+    ) -> Iterator[Sent]:
+        """The rows, as many as are allowed, with their lines in the whole file."""
+        if id is not None and hash_ids:
+            raise InputError("got a column of ids and ids of the content, expected one of them")
+        first = 1 if kind == "jsonl" else 2 + dialect_of(file).skipped
+        shift = (line or first) - first
+        try:
+            rows = list(read_sent(file, id or None, hash_ids))
+        except FileError as fault:
+            if fault.line is None or fault.line < first:
+                raise
+            raise FileError(file, fault.line + shift, fault.why) from None
+        most = self._gate.settings.max_batch
+        if len(rows) > most:
+            raise RequestError(
+                413,
+                "batch_too_large",
+                f"got {len(rows):,} rows in one request, expected at most {most:,}",
+                hint="send the file in pieces; nothing in this one was accepted",
+            )
+        return (row._replace(line=row.line + shift) for row in rows)
+
+    async def _add(self, stream: str, items: Sequence[ItemIn], who: Actor) -> dict[str, int]:
+        """Add items; a conflict is about one of them."""
+        try:
+            added = await self._service.add_items(stream, items, who)
+        except Conflict as fault:
+            raise InputError(str(fault).partition(": nothing in the request")[0]) from None
+        created = sum(item.status == "created" for item in added)
+        return {"created": created, "exists": len(added) - created}
+
+
+def _checked(item: dict[str, Any]) -> ItemIn:
+    """The item of a row, if it is one.
+
+    >>> _checked({"id": "a", "payload": "x", "weight": -1.0})
+    Traceback (most recent call last):
+    venire.errors.InputError: weight: Input should be greater than 0
+    """
+    try:
+        return item_of(_ITEM.validate_python(item, strict=True))
+    except ValidationError as error:
+        faults = faults_of(error, ())[:MOST_FAULTS]
+        said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in faults]
+        raise InputError("; ".join(said)) from None

@@ -1,80 +1,102 @@
-"""Who labels a stream: adding, retiring and restoring labelers; how they agree."""
+"""Who labels a stream: joining, retiring, restoring, inviting; what was learned of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Final
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Path, Query, Request
 
-from venire.server.edge.answers import body, json_answer, says
+from venire.server.admin_messages import InvitationView, NewInvitation
+from venire.server.edge.access import Caller
 from venire.server.edge.blind import blind_for
-from venire.server.edge.bodies import LabelerBody, read
-from venire.server.edge.guard import Gate, by_hand, caller
-from venire.server.edge.parameters import Stream, stream_parameter
+from venire.server.edge.bodies import InvitationBody, LabelerBody
+from venire.server.edge.endpoints import serves
+from venire.server.edge.guard import Gate
+from venire.server.edge.parameters import Stream
 from venire.server.messages import StreamView
-from venire.server.panel_messages import AgreementView
+from venire.server.panel_messages import AgreementView, ConfusionView, LabelerView, PanelView
 from venire.server.settings import Member
 
 __all__ = ["LabelerRoutes"]
 
+WANT = "The accuracy wanted of the cheapest panel. By default that of all, less 0.005."
+NAMED: Final = {"labeler": "ann"}
+
+Labeler = Annotated[str, Query(description="The id of the labeler.", min_length=1, max_length=200)]
+Invitation = Annotated[str, Path(description="The id of the invitation.")]
+
 
 class LabelerRoutes:
-    """For admins; the agreement for readers."""
+    """For admins; what was learned for readers."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
-        self._service = gate.service
+        self._gate, self._service = gate, gate.service
 
-    def add(self, app: FastAPI) -> None:
-        """Add the routes."""
-        one, named = "/v1/streams/{stream}", {"labeler": "ann"}
-        changes: tuple[tuple[str, Callable[..., Any], str, dict[str, Any], str], ...] = (
-            ("", self.join, "Member", {"id": "ann", "price": 0.05}, "It is on the panel."),
-            ("/retire", self.retire, "LabelerBody", named, "It is given no more work."),
-            ("/restore", self.restore, "LabelerBody", named, "It is given work again."),
-        )
-        for path, endpoint, sent, example, text in changes:
-            app.add_api_route(
-                f"{one}/labelers{path}",
-                endpoint,
-                methods=["POST"],
-                tags=["streams"],
-                response_model=StreamView,
-                responses=says(404, 409, 413, 415, 422, text=text),
-                openapi_extra=stream_parameter(body(sent, example=example)),
-            )
-        app.add_api_route(
-            f"{one}/agreement",
-            self.agreement,
-            methods=["GET"],
-            tags=["reading"],
-            response_model=AgreementView,
-            responses=says(404, 422, text="By the latest labels."),
-        )
+    @serves("labelers", "reading", 404, 422, text="The current state.")
+    async def labelers(self, who: Caller, stream: Stream) -> Sequence[LabelerView]:
+        """The labelers with what was learned about them."""
+        blind = await blind_for(self._service, who, stream)
+        return blind.labelers(await self._service.labelers(stream))
 
-    @by_hand
-    async def join(self, request: Request) -> Response:
+    @serves("add_labeler", "streams", 404, 409, 413, 415, 422,
+            text="It is on the panel.", example={"id": "ann", "price": 0.05})  # fmt: skip
+    async def join(self, who: Caller, stream: Stream, member: Member) -> StreamView:
         """Put a labeler on the panel, or change what the panel says of it."""
-        member, stream = await read(request, Member), request.path_params["stream"]
-        who = caller(request).actor
-        return json_answer(await self._service.add_labeler(stream, member, who))
+        return await self._service.add_labeler(stream, member, who.actor)
 
-    @by_hand
-    async def retire(self, request: Request) -> Response:
+    @serves("retire_labeler", "streams", 404, 409, 413, 415, 422,
+            text="It is given no more work.", example=NAMED)  # fmt: skip
+    async def retire(self, who: Caller, stream: Stream, sent: LabelerBody) -> StreamView:
         """Give a labeler no more work; its labels stay, and what it holds it may still answer."""
-        sent, stream = await read(request, LabelerBody), request.path_params["stream"]
-        who = caller(request).actor
-        return json_answer(await self._service.retire_labeler(stream, sent.labeler, who))
+        return await self._service.retire_labeler(stream, sent.labeler, who.actor)
 
-    @by_hand
-    async def restore(self, request: Request) -> Response:
+    @serves("restore_labeler", "streams", 404, 409, 413, 415, 422,
+            text="It is given work again.", example=NAMED)  # fmt: skip
+    async def restore(self, who: Caller, stream: Stream, sent: LabelerBody) -> StreamView:
         """Give a retired labeler work again."""
-        sent, stream = await read(request, LabelerBody), request.path_params["stream"]
-        who = caller(request).actor
-        return json_answer(await self._service.restore_labeler(stream, sent.labeler, who))
+        return await self._service.restore_labeler(stream, sent.labeler, who.actor)
 
-    async def agreement(self, request: Request, stream: Stream) -> Response:
+    @serves("agreement", "reading", 404, 422, text="By the latest labels.")
+    async def agreement(self, who: Caller, stream: Stream) -> AgreementView:
         """How the labelers agree with gold, and with each other."""
-        blind = await blind_for(self._service, caller(request), stream)
-        return json_answer(blind.agreement(await self._service.agreement(stream)))
+        blind = await blind_for(self._service, who, stream)
+        return blind.agreement(await self._service.agreement(stream))
+
+    @serves("panel", "reading", 404, 409, 422)
+    async def panel(
+        self,
+        request: Request,
+        who: Caller,
+        stream: Stream,
+        want: Annotated[float | None, Query(description=WANT, gt=0, le=1)] = None,
+    ) -> PanelView:
+        """What each labeler brings and costs, and who can go; by replaying the latest labels."""
+        (await blind_for(self._service, who, stream)).check_log()
+        return await self._gate.long_poll(request, self._service.panel(stream, want))
+
+    @serves("confusion", "reading", 404, 409, 422, text="The learned confusion matrix.")
+    async def confusion(self, who: Caller, stream: Stream, labeler: Labeler) -> ConfusionView:
+        """How often a labeler says each class of items of each true class, as learned."""
+        (await blind_for(self._service, who, stream)).check_log()
+        return await self._service.confusion(stream, labeler)
+
+    @serves("invitations", "keys", 404, 422, text="Those that have not expired, oldest first.")
+    async def list(self, stream: Stream) -> Sequence[InvitationView]:
+        """The invitations to a stream, without their links."""
+        return await self._service.invitations.list(stream)
+
+    @serves("invite", "keys", 404, 409, 413, 415, 422, ok=201,
+            text="The link is shown only once.",
+            example={"labeler": "ann", "days": 14})  # fmt: skip
+    async def create(self, who: Caller, stream: Stream, asked: InvitationBody) -> NewInvitation:
+        """Invite somebody to label, by a link that signs in without a key."""
+        return await self._service.invitations.create(
+            stream, asked.labeler, asked.days, asked.once, who.actor
+        )
+
+    @serves("revoke_invitation", "keys", 404, 409, 422, text="The link and its key work no more.")
+    async def revoke(self, who: Caller, stream: Stream, invitation: Invitation) -> InvitationView:
+        """Revoke an invitation, and the key of who came by it."""
+        return await self._service.invitations.revoke(stream, invitation, who.actor)

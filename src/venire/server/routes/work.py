@@ -1,45 +1,75 @@
-"""Pulling work and labelling it."""
+"""Pulling work, labelling it, and what labelers say beside their labels."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import Path, Query, Request, Response
+from pydantic import BaseModel
 
-from venire.model import NoWork
-from venire.server.edge.answers import body, json_answer, outcomes_answer, payload_answer, says
-from venire.server.edge.bodies import LabelBody, ReleaseBody, SaidBody, read, read_list
+from venire.model import NoteKind, NoWork
+from venire.server.edge.access import Caller
+from venire.server.edge.answers import json_answer, outcomes_answer, payload_answer
+from venire.server.edge.blind import blind_for
+from venire.server.edge.bodies import (
+    LabelBody,
+    NoteBody,
+    ReleaseBody,
+    SaidBody,
+    read,
+    read_list,
+)
+from venire.server.edge.endpoints import serves
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate, by_hand, caller
-from venire.server.edge.parameters import (
-    Stream,
-    Wait,
-    flag,
-    flag_parameter,
-    stream_parameter,
-    token_parameter,
-)
-from venire.server.messages import Answer, Lease, Nothing
+from venire.server.edge.parameters import Limit, Stream, Token, Wait, flag, flag_parameter
+from venire.server.messages import Answer, Lease, NoteView, Nothing, Progress
 from venire.server.page_settings import Block
 from venire.server.pages.layouts import lay_out
-from venire.server.settings import MOST_AHEAD, Name
+from venire.server.pages.markdown import as_html
+from venire.server.settings import LONGEST_ID, MOST_AHEAD, Name
 
 __all__ = ["WorkRoutes"]
 
 AHEAD = "How many items the labeler may hold beyond its capacity; the stream's `ahead` at most."
 SHOWN = "Whether to add `shown`: the parts that the labelling page draws, by the stream's layout."
 LABELER = "The labeler; a labeler's own key may omit it."
-REASON = {
-    "description": "Why: " + ", ".join(NoWork),
-    "schema": {"type": "string", "enum": list(NoWork)},
-}
+ITEM = "Only the notes on this item."
+SINCE = "Seconds since 1970; labels from then on are counted."
 LEASED = (
     "Only labels of items that their labeler holds or held, unless the stream has unasked_labels."
 )
+NO_WORK = {
+    "description": "No work; Venire-Reason says why.",
+    "headers": {
+        "Venire-Reason": {
+            "description": "Why: " + ", ".join(NoWork),
+            "schema": {"type": "string", "enum": list(NoWork)},
+        }
+    },
+}
+Number = Annotated[
+    str, Path(description="The number of the item, from 0.", json_schema_extra={"type": "integer"})
+]
 EXAMPLE = [{"item": "post-1", "labeler": "ann", "said": "ok"}]
+
+
+class PracticeItem(BaseModel):
+    """An item to practise with; `shown` are the parts that the page draws."""
+
+    n: int
+    shown: list[dict[str, object]]
+
+
+class Feedback(BaseModel):
+    """Whether an answer to a practice item is right, which one is, and why (as HTML)."""
+
+    right: bool
+    answer: str
+    why: str
 
 
 class WorkRoutes:
@@ -49,55 +79,9 @@ class WorkRoutes:
         """Behind a gate."""
         self._gate, self._service = gate, gate.service
 
-    def add(self, app: FastAPI) -> None:
-        """Add the routes."""
-        for verb, endpoint, model, text in (
-            ("label", self.label, "SaidBody", "Labelled; a retry gets the first answer."),
-            ("heartbeat", self.heartbeat, None, "The new expiry time of the lease."),
-            ("release", self.release, "ReleaseBody", "Released."),
-        ):
-            app.add_api_route(
-                f"/v1/assignments/{{token}}/{verb}",
-                endpoint,
-                methods=["POST"],
-                tags=["work"],
-                response_model=Answer if verb == "label" else None,
-                responses=says(404, 409, 410, 413, 415, 422, text=text),
-                openapi_extra=token_parameter(body(model) if model else {}),
-            )
-        app.add_api_route(
-            "/v1/streams/{stream}/next",
-            self.next,
-            methods=["GET"],
-            tags=["work"],
-            response_model=Lease,
-            responses={
-                **says(404, 409, 422, text="An item to label."),
-                204: {
-                    "description": "No work; Venire-Reason says why.",
-                    "headers": {"Venire-Reason": REASON},
-                },
-            },
-        )
-        app.add_api_route(
-            "/v1/streams/{stream}/held",
-            self.held,
-            methods=["POST"],
-            tags=["work"],
-            response_model=list[Lease],
-            responses=says(404, 422, text="The labeler's open leases, with new tokens."),
-        )
-        app.add_api_route(
-            "/v1/streams/{stream}/labels",
-            self.add_labels,
-            methods=["POST"],
-            tags=["work"],
-            responses=says(404, 409, 413, 415, 422, text="The outcome of the labels."),
-            openapi_extra=flag_parameter(
-                "leased", LEASED, stream_parameter(body("LabelBody", lists=True, example=EXAMPLE))
-            ),
-        )
-
+    @serves("label", "work", 404, 409, 410, 413, 415, 422,
+            text="Labelled; a retry gets the first answer.",
+            reply=Answer, body=SaidBody)  # fmt: skip
     @by_hand
     async def label(self, request: Request) -> Response:
         """Label an assigned item; idempotent for the same label, a conflict for another."""
@@ -106,6 +90,8 @@ class WorkRoutes:
         made = await self._service.label(token, sent.said, who.bound_to(), who.key, sent.seconds)
         return json_answer(made)
 
+    @serves("heartbeat", "work", 404, 409, 410, 413, 415, 422,
+            text="The new expiry time of the lease.")  # fmt: skip
     @by_hand
     async def heartbeat(self, request: Request) -> Response:
         """Renew the lease of an assignment."""
@@ -114,6 +100,7 @@ class WorkRoutes:
             {"expires_at": await self._service.heartbeat(request.path_params["token"], who)}
         )
 
+    @serves("release", "work", 404, 409, 410, 413, 415, 422, text="Released.", body=ReleaseBody)
     @by_hand
     async def release(self, request: Request) -> Response:
         """Release an assignment."""
@@ -122,6 +109,8 @@ class WorkRoutes:
         await self._service.release(request.path_params["token"], bar, who.bound_to(), who.key)
         return json_answer({"status": "released"})
 
+    @serves("next", "work", 404, 409, 422,
+            text="An item to label.", reply=Lease, responses={204: NO_WORK})  # fmt: skip
     async def next(
         self,
         request: Request,
@@ -155,19 +144,24 @@ class WorkRoutes:
         if isinstance(found, Lease) and found.token is not None:
             await self._service.release(found.token)
 
+    @serves("held", "work", 404, 422,
+            text="The labeler's open leases, with new tokens.", reply=list[Lease])  # fmt: skip
     async def held(
         self,
-        request: Request,
+        sender: Caller,
         stream: Stream,
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
         shown: Annotated[bool, Query(description=SHOWN)] = False,
     ) -> Response:
         """The open leases of a labeler that lost its tokens; the old tokens become invalid."""
-        who, key = caller(request).as_labeler(labeler), caller(request).key
+        who, key = sender.as_labeler(labeler), sender.key
         leases = await self._service.held(stream, who, new_tokens=True, key=key)
         seen = await self._seen(stream, leases, shown)
         return await payload_answer(seen, [[lease.payload for lease in seen]])
 
+    @serves("add_labels", "work", 404, 409, 413, 415, 422, text="The outcome of the labels.",
+            body=LabelBody, lists=True, example=EXAMPLE,
+            openapi_extra=flag_parameter("leased", LEASED))  # fmt: skip
     @by_hand
     async def add_labels(self, request: Request) -> Response:
         """Add labels in bulk, idempotent; a labeler's own key only for items it was assigned.
@@ -193,6 +187,74 @@ class WorkRoutes:
             own=bound is not None or flag(request, "leased"),
         )
         return await outcomes_answer(outcomes, "accepted", "exists", "late", "refused")
+
+    @serves("abstain", "work", 404, 409, 413, 415, 422,
+            text="The item goes to others; counted as not sure.")  # fmt: skip
+    async def abstain(self, who: Caller, token: Token) -> Any:
+        """Say that one is not sure: the item goes to others, and is not assigned again."""
+        await self._service.abstain(token, who.bound_to(), who.key)
+        return {"status": "abstained"}
+
+    @serves("note", "work", 404, 409, 413, 415, 422, text="Noted.")
+    async def note(self, who: Caller, token: Token, sent: NoteBody) -> Any:
+        """Comment on an assigned item, or flag it; also after it was answered."""
+        kind = NoteKind(sent.kind)
+        await self._service.add_note(token, kind, sent.text, who.bound_to(), who.key)
+        return {"status": "noted"}
+
+    @serves("notes", "work", 404, 422, text="The notes, oldest first.")
+    async def notes(
+        self,
+        who: Caller,
+        stream: Stream,
+        after: Annotated[int, Query(ge=0, le=2**53, description="The cursor.")] = 0,
+        limit: Limit = 1000,
+        item: Annotated[str | None, Query(max_length=LONGEST_ID, description=ITEM)] = None,
+    ) -> list[NoteView]:
+        """Comments, flags and abstentions of labelers, oldest first."""
+        found = await self._service.notes(stream, after, limit, item)
+        return (await blind_for(self._service, who, stream)).notes(found)
+
+    @serves("progress", "work", 404, 422, text="How many labels the labeler gave.")
+    async def progress(
+        self,
+        who: Caller,
+        stream: Stream,
+        labeler: Annotated[Name | None, Query()] = None,
+        since: Annotated[float, Query(description=SINCE, allow_inf_nan=False)] = 0.0,
+    ) -> Progress:
+        """How many labels a labeler has given, since a time and in all."""
+        return await self._service.progress(stream, who.as_labeler(labeler), since)
+
+    @serves("practice", "work", 404, 422, text="The items to practise with.",
+            reply=list[PracticeItem])  # fmt: skip
+    async def practice(self, stream: Stream) -> Any:
+        """The items to practise with, without their answers."""
+        items, blocks = await self._service.practice(stream), await self._service.layout(stream)
+
+        def shown() -> list[dict[str, Any]]:
+            return [
+                {"n": n, "shown": lay_out(one.payload, f"practice {n + 1}", blocks)}
+                for n, one in enumerate(items)
+            ]
+
+        return await asyncio.to_thread(shown)
+
+    @serves("check_practice", "work", 404, 413, 415, 422,
+            text="Whether the answer is right.", reply=Feedback)  # fmt: skip
+    async def check(self, stream: Stream, n: Number, sent: SaidBody) -> Any:
+        """Check an answer to a practice item; nothing of it is stored."""
+        items = await self._service.practice(stream)
+        if not n.isdecimal() or len(n) > 9 or int(n) >= len(items):
+            raise RequestError(
+                404,
+                "not_found",
+                f"there is no practice item {n!r}",
+                hint=f"the stream has {len(items)}, counted from 0",
+            )
+        one = items[int(n)]
+        why = await asyncio.to_thread(as_html, one.why)
+        return {"right": sent.said == one.answer, "answer": one.answer, "why": why}
 
 
 def _laid_out(leases: list[Lease], blocks: Sequence[Block]) -> list[Lease]:

@@ -41,6 +41,7 @@ from venire.server.store import (
     SettleFollow,
     encode,
 )
+from venire.server.store.maintenance.guaranteed import Guaranteed, Tested
 from venire.server.store.records import SegmentRow
 from venire.server.store.slot_parts import MAX_PART, in_parts
 from venire.server.stream.change_batch import Batch
@@ -146,6 +147,8 @@ class LiveStream:
         self.hooks: dict[str, None] = {}
         self.alarms: dict[tuple[str, str], AlarmRow] = {}  # those that are on
         self.basis: tuple[int, tuple[float, str] | None] = (0, None)  # version; what changed when
+        #: What is guaranteed, what it was computed from, and by how many exits and answers.
+        self.guaranteed: tuple[tuple[int, ...], Tested | None, Guaranteed | None] | None = None
         self.alarm_n = 0
         self.resumed: list[HeldLease] = []
         self.spent = False

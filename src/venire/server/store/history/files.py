@@ -22,7 +22,7 @@ from venire.errors import FileError, StoreError
 from venire.server.store import records as r
 from venire.server.store.file_lock import open_private
 from venire.server.store.record import Record
-from venire.tools.extras import library
+from venire.tools.lazy import library
 from venire.tools.untrusted import is_file_name, parse_json
 
 __all__ = ["MANIFEST", "TABLES", "Secret", "SegmentFiles", "SegmentWriter", "chained", "folder_of"]
