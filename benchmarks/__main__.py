@@ -38,6 +38,7 @@ QUALITY = {
     "comparisons": "comparisons",
     "console": "console",
     "costs": "costs",
+    "expert": "expert",
     "families": "families",
     "first-run": "first_run",
     "footprint": "footprint",

@@ -35,8 +35,8 @@ settings.load_profile("venire")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes for each core: of the tests many wait, for servers, browsers and clocks."""
-    return 2 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+    """Three processes for two cores: many tests wait, but each process imports everything."""
+    return 3 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2) // 2
 
 
 @pytest.hookimpl(trylast=True)

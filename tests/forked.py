@@ -11,12 +11,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO
 
+import venire
 from venire.cli import main
 
 FORKS = get_context("forkserver") if sys.platform == "linux" else None
@@ -26,6 +28,7 @@ class Forked:
     """A command that runs; the part of `subprocess.Popen` that the tests use.
 
     What it says goes to `stdout`, what is wrong to the open file `log`; if not `piped`, both.
+    Only one that may have `children` can start processes.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Forked:
         env: dict[str, str],
         log: int,
         piped: bool = True,
+        children: bool = False,
     ) -> None:
         assert FORKS is not None
         FORKS.set_forkserver_preload(["tests.preloaded"])
@@ -42,7 +46,7 @@ class Forked:
         error = Connection(os.dup(log), readable=False)
         files = (write if piped else error, error)
         self._process = FORKS.Process(
-            target=_run, args=(command, str(folder), env, *files), daemon=True
+            target=_run, args=(command, str(folder), env, *files), daemon=not children
         )
         self._process.start()
         write.close()
@@ -74,6 +78,28 @@ class Forked:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def run(
+    folder: Path, *command: str, timeout: float = 280, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a `venire` command in a folder to its end; `more` is added to the environment."""
+    colours = {"FORCE_COLOR", "TTY_COMPATIBLE"}
+    env = {name: value for name, value in os.environ.items() if name not in colours} | more
+    env["PYTHONPATH"] = str(Path(venire.__file__).parents[1])
+    if FORKS is None:
+        whole = [sys.executable, "-m", "venire", *command]
+        return subprocess.run(
+            whole, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=timeout
+        )
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
+        process = Forked(command, folder, env, log.fileno(), children=True)
+        assert process.stdout is not None
+        with process.stdout:
+            said = process.stdout.read()
+        code = process.wait(timeout)
+        log.seek(0)
+        return subprocess.CompletedProcess(command, code, said, log.read())
 
 
 def _run(

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import venire
+from tests import forked
 from tests.unit.simulation.points import count
 from venire import FixedOverlap, Greedy, simulate
 from venire_research.regimes import COLUMNS, REGIMES, regimes_named
@@ -30,15 +31,8 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(Path(venire.__file__).parents[1])}
 
 
-def run(folder: Path, *options: str, timeout: float = 200) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*VENIRE, *options],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=timeout,
-    )
+def run(folder: Path, *options: str, timeout: float = 280) -> subprocess.CompletedProcess[str]:
+    return forked.run(folder, "compare", *options, timeout=timeout)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import venire
+from tests import forked
 from tests.unit.experiments.test_equal_labels import write_set
 from tests.unit.simulation.points import count
 from venire_research.equal_labels.measures import COLUMNS, measure
@@ -31,14 +32,7 @@ def environment() -> dict[str, str]:
 
 
 def run(folder: Path, *options: str, timeout: float = 280) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*VENIRE, *options],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=timeout,
-    )
+    return forked.run(folder, "compare", *options, timeout=timeout)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import venire
+from tests import forked
 from tests.integration.web.harness import until
 from venire.cli import main
 from venire_research.commands.demo import demo
@@ -25,10 +26,7 @@ VENIRE = [sys.executable, "-c", "from venire.cli import main; raise SystemExit(m
 
 
 def run_demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [*VENIRE, "demo", *options]
-    return subprocess.run(
-        command, cwd=folder, env=plain(), capture_output=True, encoding="utf-8", timeout=200
-    )
+    return forked.run(folder, "demo", *options)
 
 
 def plain() -> dict[str, str]:
@@ -76,6 +74,7 @@ def test_saves_picture_table_and_record(
     assert json.loads((saved / "demo.json").read_text())["seeds"] == [0, 1]
 
 
+@pytest.mark.slow
 def test_json_is_one_object_and_the_same_numbers(
     finished: subprocess.CompletedProcess[str], folder: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import nightly
 from venire.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -18,7 +19,11 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [nightly(path) if path.stem in ("compare", "label_batch") else path for path in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_an_example_prints_what_lies_beside_it(
     example: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

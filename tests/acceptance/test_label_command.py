@@ -83,6 +83,28 @@ def calls() -> list[str]:
     return Path("calls.log").read_text().splitlines()
 
 
+def test_a_trusted_labeler_of_the_panel_gets_its_share(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trusted = PANEL.replace('"mine:large"', '"mine:large", trusted: true')
+    Path("panel.yaml").write_text(trusted)
+    assert main([*LIVE, "--expert-share", "0.2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["expert"]
+    assert found["id"] == "large"
+    assert found["labels"] == len(found["answers"]) == 36  # 1.8 of 9, at 0.05 each
+    rows = map(json.loads, Path("v.jsonl").read_text().splitlines())
+    settled = {row["task"]: row["label"] for row in rows if row["task"] in found["answers"]}
+    assert settled == found["answers"]
+
+
+def test_an_expert_on_recorded_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["label", "--recorded", "labels.csv", "--expert", "truth.csv", "--budget", "400"]
+    assert main([*command, "--expert-price", "8"]) == 0
+    assert "expert    5 labels of expert for 40, on the least sure items" in capsys.readouterr().out
+    assert main([*command[:-2], "--labels", "400", "--expert-price", "8"]) == 2
+    assert "no budget in money" in capsys.readouterr().err
+
+
 def test_on_recorded_labels(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["label", "--recorded", "labels.csv", "--truth", "truth.csv"]
     assert main([*command, "--labels-per-item", "3", "--out", "v.jsonl"]) == 0

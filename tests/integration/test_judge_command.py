@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.batch_server import BatchServer, batching
 from tests.integration.web.harness import SOURCE
 from tests.judge_server import CLASSES, judging, truth
@@ -24,10 +25,8 @@ COMMAND = [sys.executable, "-m", "venire", "judge", "items.jsonl", "--config", "
 
 
 def judge(folder: Path, out: str, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, "--out", out, "--json", *more]
-    return subprocess.run(
-        command, cwd=folder, env=ENV, capture_output=True, text=True, timeout=200, check=False
-    )
+    command = [*COMMAND[3:], "--out", out, "--json", *more]
+    return forked.run(folder, *command, JUDGE_KEY="sk-secret")
 
 
 def write(folder: Path, url: str, texts: Mapping[str, str] = TEXTS) -> None:
@@ -60,6 +59,38 @@ def test_a_file_is_judged_in_spite_of_faults_and_a_second_run_costs_nothing(tmp_
     assert json.loads(again.stdout)["spent"] == found["spent"]
     assert more == asked
     assert "sk-secret" not in done.stdout + done.stderr + (tmp_path / "judges.cache").read_text()
+
+
+def test_a_trusted_judge_settles_the_least_sure_items(tmp_path: Path) -> None:
+    with judging() as server:
+        write(tmp_path, server.url)
+        file = tmp_path / "judges.yaml"
+        file.write_text(file.read_text() + "  - {id: sage, model: d, trusted: true}\n")
+        done = judge(tmp_path, "verdicts.jsonl", "--budget", "0.02", "--expert-share", "0.3")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["expert"]["id"] == "sage"
+    assert found["expert"]["spent"] <= 0.3 * 0.02 + 1e-9
+    assert found["spent"] <= 0.02 + 1e-9
+    assert all(truth(TEXTS[name])[0] == label for name, label in found["expert"]["answers"].items())
+    assert {row["id"] for row in found["labelers"]} == {"strict", "mild", "odd"}
+
+
+def test_answers_of_another_prompt_are_stale_and_said_to_be(tmp_path: Path) -> None:
+    with judging() as server:
+        write(tmp_path, server.url)
+        first = judge(tmp_path, "verdicts.jsonl", "--labels-per-item", "1.5")
+        file = tmp_path / "judges.yaml"
+        file.write_text(file.read_text().replace("{id: odd, model: c}", "{id: odd, model: c2}"))
+        again = judge(tmp_path, "verdicts.jsonl", "--labels-per-item", "1.5")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["stale"] == []
+    assert again.returncode == 0, again.stderr
+    found = json.loads(again.stdout)
+    given = {row["id"]: row["labels"] for row in found["labelers"]}
+    words = f"the prompt or the model of odd changed after {given['odd']} of its answers"
+    assert found["stale"] == [words]
+    assert found["confidence"] == f"by labels alone; stale: {words}"
 
 
 def test_a_budget_or_a_target_is_asked_for(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from tests import reference
-from tests.marks import nightly
+from tests.marks import examples, nightly
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from tests.unit.estimators.reference import online_learn
@@ -138,7 +138,7 @@ def test_6_the_public_dog_set_is_not_the_papers(data: Path) -> None:
     assert len({r["task"] for r in rows}) == 807
 
 
-@settings(max_examples=200)
+@examples(night=200, day=60)
 @given(instances())
 def test_8_the_exit_rule_as_printed_keeps_items_a_slot_longer_for_nothing(
     instance: Instance,
@@ -299,7 +299,7 @@ def test_10_an_allowed_error_turns_the_order_of_the_labelers() -> None:
     assert swapped == [("i0", "m1"), ("i1", "m0")]
 
 
-@settings(max_examples=200)
+@examples(night=200, day=60)
 @given(st.data())
 def test_10_with_the_whole_gap_the_lemma_holds(data: st.DataObject) -> None:
     """An error that `decision_gap` allows, in any direction: the same labels, the same exits."""

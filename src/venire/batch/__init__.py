@@ -5,6 +5,7 @@
     asking        asking them, many at a time; `journal`: what was paid for, so that a run resumes
     choice        what the labels so far say, and the most valuable next label of each item
     rounds        believe, choose, ask, and again; recorded labels as answers
+    expert        a share of the budget for somebody whose labels are the truth
     outcome       verdicts, costs, the curve and the labelers; `page`: as one HTML file
 
 Names are loaded when they are first used.

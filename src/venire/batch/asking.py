@@ -12,7 +12,7 @@ import inspect
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, Self, TypeVar
@@ -51,11 +51,20 @@ class Live:
         classes: Sequence[Hashable] | None = None,
         journal: Journal | None = None,
         budget: Budget | None = None,
+        beside: Live | None = None,
     ) -> None:
-        """`classes` are those that a labeler may say; by default whatever they say."""
+        """`classes` are those that a labeler may say; by default whatever they say.
+
+        `beside` asks the same journal for others: both have the same classes. Whoever is in none of
+        the two counts there.
+        """
         self._work, self._items, self._callers = work, items, callers
         self._fixed, self._journal, self._budget = classes is not None, journal, budget
         self._codes = {name: k for k, name in enumerate(classes or ())}
+        mine = {caller.id for caller in callers}
+        if beside is not None:
+            self._codes = beside._codes
+            beside._forget(mine)
         self._item = work.item
         self.price = np.array([c.price for c in callers], np.float64)
         self.most = self.price.copy()
@@ -70,8 +79,9 @@ class Live:
         self._known: dict[tuple[str, str], Answer] = {}
         self._away: set[tuple[str, str]] = set()
         for e in () if journal is None else journal.entries:
-            self._known[e.item, e.labeler] = Answer(e.label, e.cost, e.confidence, e.rationale)
-            self._pay(e.cost)
+            if beside is None or e.labeler in mine:
+                self._known[e.item, e.labeler] = Answer(e.label, e.cost, e.confidence, e.rationale)
+                self._pay(e.cost)
         self._calls = _Calls()
         self._pools = [ThreadPoolExecutor(c.parallel, f"venire-{c.id}") for c in callers]
 
@@ -121,6 +131,12 @@ class Live:
             np.array([said for said, _ in taken], np.int64),
             np.array([cost for _, cost in taken], np.float64),
         )
+
+    def _forget(self, labelers: Collection[str]) -> None:
+        """Leave what these labelers said in earlier runs to another source."""
+        for name in [name for name in self._known if name[1] in labelers]:
+            self._spent -= self._known.pop(name).cost or 0.0
+            self._labels -= 1
 
     def _hear(self, entry: int, answer: Answer) -> None:
         """Keep how sure an answer was, and why."""

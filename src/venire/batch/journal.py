@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -56,6 +57,9 @@ def digest_of(items: Iterable[str]) -> str:
 class Journal:
     """The journal of a batch; `entries` are the answers of earlier runs.
 
+    `stale` counts those that a labeler gave while it was configured otherwise: a judge with another
+    prompt or model. A line that is an object has the digests of configurations from there on.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "journal")
@@ -66,10 +70,17 @@ class Journal:
     [Entry(item='a', labeler='ann', label='spam', cost=0.5, confidence=None, rationale=None)]
     """
 
-    def __init__(self, path: str | Path, items: Sequence[str]) -> None:
-        """Open the journal of these items, or begin it."""
+    def __init__(
+        self, path: str | Path, items: Sequence[str], digests: Mapping[str, str] | None = None
+    ) -> None:
+        """Open the journal of these items, or begin it; `digests` are of the labelers as they are.
+
+        Whoever has no digest, and what was answered before there were any, is never stale.
+        """
         self.path = Path(path)
         self.entries: list[Entry] = []
+        self._given: Counter[tuple[str, str]] = Counter()
+        self._digests: dict[str, str] = {}
         head = {"format": FORMAT, "items": len(items), "digest": digest_of(items)}
         try:
             whole = self._read(head) if self.path.exists() else 0
@@ -79,6 +90,14 @@ class Journal:
             raise FileError(self.path, None, f"cannot be written: {error.strerror}") from None
         if not whole:
             self._write(json.dumps(head) + "\n")
+        now = digests or {}
+        changed = {name: own for name, own in now.items() if self._digests.get(name) != own}
+        if changed:
+            self._write(json.dumps({"digests": changed}) + "\n")
+        self.stale: dict[str, int] = {}
+        for (name, then), count in self._given.items():
+            if now.get(name, then) != then:
+                self.stale[name] = self.stale.get(name, 0) + count
 
     def __enter__(self) -> Journal:
         return self
@@ -114,10 +133,16 @@ class Journal:
             )
         for number, line in enumerate(lines[1:], 2):
             row = _parsed(line)
+            if isinstance(row, dict) and isinstance(row.get("digests"), dict):
+                self._digests |= row["digests"]
+                continue
             if not (isinstance(row, list) and 4 <= len(row) <= 6):
                 message = "is no answer of a labeler: the file is damaged, remove this line"
                 raise FileError(self.path, number, message)
-            self.entries.append(Entry(*row))
+            entry = Entry(*row)
+            self.entries.append(entry)
+            if entry.labeler in self._digests:
+                self._given[entry.labeler, self._digests[entry.labeler]] += 1
         return whole
 
 

@@ -236,8 +236,9 @@ class Answering(Protocol):
     """A labeler that is an object: an `id`, and `answer`, which may be a coroutine function.
 
     It may have a `price`, a `parallel` (how many calls may run at a time), a `many` (the longest
-    list of items it takes), a `family` (others of it may share its errors) and a `stopped` (why it
-    will not answer any more). Judges and models are such objects.
+    list of items it takes), a `family` (others of it may share its errors), a `trusted` (what it
+    says is the truth) and a `stopped` (why it will not answer any more). Judges and models are such
+    objects.
     """
 
     id: str
@@ -254,7 +255,9 @@ class Caller:
     `many` it is called with a list of contents, up to that many if it is a number, and returns a
     list, in which a `NoAnswer` stands for an item without a label. `price` is what a label costs
     where the answer does not say it; `parallel` is how many calls may run at a time. Labelers of
-    one `family` may share errors, and count for as many votes as they are worth (`Auto`).
+    one `family` may share errors, and count for as many votes as they are worth (`Auto`). What a
+    `trusted` labeler says is the truth: an expert, who gets a share of the budget. A `digest` of
+    its configuration tells whether answers in a journal are still its own.
 
     >>> Caller("length", lambda text: "long" if len(text) > 20 else "short", price=0.01).price
     0.01
@@ -266,6 +269,8 @@ class Caller:
     parallel: int = 1
     many: bool | int = False
     family: Hashable = None
+    trusted: bool = False
+    digest: str | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.call):
@@ -283,6 +288,10 @@ class Caller:
             raise InputError(
                 f"labeler {self.id!r} has family {self.family!r}, expected a name such as "
                 '"llama"; leave it out for none'
+            )
+        if not isinstance(self.trusted, bool):
+            raise InputError(
+                f"labeler {self.id!r} has trusted={self.trusted!r}, expected true or false"
             )
         if not isinstance(self.many, int) or self.many < 0:
             raise InputError(
@@ -328,7 +337,8 @@ def _caller(one: Any) -> Caller:
     if isinstance(one, Caller):
         return one
     if isinstance(one, Answering):
-        more = {key: getattr(one, key) for key in ("price", "many", "family") if hasattr(one, key)}
+        keys = ("price", "many", "family", "trusted", "digest")
+        more = {key: getattr(one, key) for key in keys if hasattr(one, key)}
         return Caller(one.id, one.answer, parallel=getattr(one, "parallel", 8), **more)
     raise InputError(
         f"got the labeler {one!r}, expected a Caller, an object with id and answer, "

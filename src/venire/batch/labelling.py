@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.asking import Live
+from venire.batch.expert import Expert, consult, reserve
 from venire.batch.journal import Journal
 from venire.batch.labelers import (
     BatchItem,
@@ -27,7 +28,7 @@ from venire.batch.labelers import (
     as_callers,
     as_items,
 )
-from venire.batch.outcome import Labelled, settle, share_right, truth_codes
+from venire.batch.outcome import Labelled, settle, share_right, stale_words, truth_codes
 from venire.batch.rounds import GROWTH, Progress, Recorded, Source, recorded_work, run_rounds
 from venire.budget import Budget
 from venire.costs import Costs
@@ -35,6 +36,7 @@ from venire.errors import FileError, InputError
 from venire.estimators.families import Families
 from venire.estimators.given import Gold
 from venire.files.trees import read_tree
+from venire.labels import LabelTable
 from venire.labels.sources import as_table
 from venire.labels.sources.jsonl import is_json_lines
 from venire.tools.csv_rows import number, read_dicts, read_head, shown
@@ -42,8 +44,9 @@ from venire.tools.untrusted import parse_json
 
 __all__ = ["check_limits", "label", "label_recorded", "read_batch", "read_batch_panel"]
 
-#: What an entry of the panel may say.
-KEYS: Final = ("id", "price", "call", "column", "parallel", "many", "family")
+#: What every entry of the panel has, and what one may say.
+OWN: Final = ("id", "call", "column")
+KEYS: Final = ("id", "price", "call", "column", "parallel", "many", "family", "trusted")
 
 
 def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
@@ -135,8 +138,8 @@ def read_batch_panel(
     A list, or a list under `labelers`. Each has an `id`, a `price` (0 if it is left out), and
     either `call`, a function of the item, or `column`, a field of the item that holds its label;
     `parallel` calls may run at a time, and with `many` the function takes a list of items. Those of
-    one `family` may share errors. `kinds` are other keys than `call` and `column`, such as `onnx`,
-    and what makes a labeler of the entry.
+    one `family` may share errors; one that is `trusted` is an expert. `kinds` are other keys than
+    `call` and `column`, such as `onnx`, and what makes a labeler of the entry.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -177,7 +180,7 @@ def _caller(entry: Any, find: Find, kinds: Kinds) -> Caller:
     if unknown is not None:
         raise InputError(f"{entry['id']} has the key {unknown!r}, expected {', '.join(KEYS)}")
     call = find(str(entry["call"])) if "call" in entry else _column(str(entry["column"]))
-    options = {key: entry[key] for key in ("price", "parallel", "many", "family") if key in entry}
+    options = {key: entry[key] for key in KEYS if key in entry and key not in OWN}
     return Caller(str(entry["id"]), call, **options)
 
 
@@ -211,6 +214,7 @@ def label(
     gold: Gold | None = None,
     asked: Collection[Hashable] = (),
     growth: float = GROWTH,
+    expert_share: float | None = None,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -257,6 +261,10 @@ def label(
     growth
         How many labels a round adds, as a share of those so far. Larger rounds are fewer, and know
         less when they choose: for labelers that take hours to answer.
+    expert_share
+        The share of the budget, which is in money, for the labeler that is `trusted` (`Caller`):
+        asked at the end about the least sure items, whose verdicts its labels are. By default 0.1
+        if there is one.
 
     Examples
     --------
@@ -270,17 +278,55 @@ def label(
     >>> round(done.spent, 6) <= 10, done.verdicts["post-7"].label
     (True, 1)
     """
-    work_items, callers = as_items(items), as_callers(labelers)
-    limit = check_limits(work_items, callers, budget, target)
+    work_items, everybody = as_items(items), as_callers(labelers)
+    whole = limit = check_limits(work_items, everybody, budget, target)
+    callers, trusted = _parted(everybody, expert_share)
+    money = 0.0
+    if trusted is not None:
+        limit, money = reserve(limit, expert_share, [trusted.price])
+        seen = [i for i in work_items if i.eligible is None or trusted.id in i.eligible]
+        work_items = tuple(_without(i, trusted.id) for i in work_items)
     kin = families or {c.id: c.family for c in callers if c.family is not None}
     work = Work.of(work_items, [c.id for c in callers], target)
     work = replace(work, families=kin or None, asked=frozenset(asked))
     shown = [item.content for item in work_items]
     pupil = None if student is None else student.join_batch(shown)
     with ExitStack() as stack:
-        kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
-        source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
-        return _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth)
+        kept = None
+        if journal:
+            own_digests = {c.id: c.digest for c in everybody if c.digest is not None}
+            names = [item.id for item in work_items]
+            kept = stack.enter_context(Journal(journal, names, own_digests))
+        source = stack.enter_context(Live(work, work_items, callers, classes, kept, limit))
+        expert = None
+        if trusted is not None:
+            able = [replace(item, eligible=None) for item in seen]
+            own, purse = Work.of(able, [trusted.id]), Budget(money=money)
+            asked_too = Live(own, able, [trusted], classes, kept, purse, source)
+            expert = Expert(trusted.id, own, stack.enter_context(asked_too), money)
+        done = _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth, expert)
+    return replace(done, budget=whole, stale=stale_words(kept.stale) if kept else ())
+
+
+def _parted(
+    callers: Sequence[Caller], share: float | None
+) -> tuple[tuple[Caller, ...], Caller | None]:
+    """The panel, and the expert if there is one."""
+    panel = tuple(caller for caller in callers if not caller.trusted)
+    trusted = [caller for caller in callers if caller.trusted]
+    if len(trusted) > 1:
+        names = ", ".join(repr(one.id) for one in trusted)
+        raise InputError(f"got {names} as trusted, expected one expert: whom to ask is not decided")
+    if share is not None and not trusted:
+        raise InputError("got a share for an expert, expected a labeler that is trusted")
+    if not panel:
+        raise InputError("got an expert and nobody else, expected labelers who are not trusted too")
+    return panel, trusted[0] if trusted else None
+
+
+def _without(item: BatchItem, labeler: str) -> BatchItem:
+    """The item for those who are not this labeler."""
+    return item if item.eligible is None else replace(item, eligible=item.eligible - {labeler})
 
 
 def label_recorded(
@@ -299,12 +345,15 @@ def label_recorded(
     gold: Gold | None = None,
     asked: Collection[Hashable] = (),
     growth: float = GROWTH,
+    expert: Mapping[Any, Hashable] | None = None,
+    expert_price: float | None = None,
+    expert_share: float | None = None,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
     `labels` is a table in any form (`as_table`); `prices` says what a label of each labeler costs,
-    by default 1. A student is shown the `contents` of the items, by id. The other arguments are
-    those of `label`.
+    by default 1. A student is shown the `contents` of the items, by id. `expert` has what an expert
+    would say of each item, at `expert_price`. The other arguments are those of `label`.
 
     >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
     >>> done = label_recorded(rows, Budget(labels=80), truth={i: i % 2 for i in range(40)})
@@ -326,7 +375,24 @@ def label_recorded(
         pupil = student.join_batch([contents.get(item) for item in table.items])
     source, work = Recorded(table, price), recorded_work(table, target)
     work = replace(work, families=families, asked=frozenset(asked))
-    return _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth)
+    whole, trusted = limit, None
+    if expert is not None:
+        limit, money = reserve(limit, expert_share, [expert_price or 0.0])
+        codes = truth_codes(expert, table.items, source.classes)
+        known = np.flatnonzero((codes >= 0) & (codes < len(table.classes)))
+        rows = known, np.zeros_like(known), codes[known]
+        said = LabelTable.from_codes(*rows, table.items, ["expert"], table.classes)
+        told = Recorded(said, np.array([expert_price], np.float64))
+        own = recorded_work(said)
+        seen = tuple(table.items[i] for i in known.tolist())
+        own = replace(own, items=seen, start=np.arange(len(seen) + 1))
+        trusted = Expert("expert", own, told, money)
+    elif expert_price is not None or expert_share is not None:
+        raise InputError(
+            "got a price or a share for an expert and no labels of one: give expert=, or --expert"
+        )
+    done = _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth, trusted)
+    return replace(done, budget=whole)
 
 
 def _run(
@@ -339,7 +405,8 @@ def _run(
     progress: Watch | None,
     pupil: Pupil | None,
     gold: Gold | None,
-    growth: float,
+    growth: float = GROWTH,
+    expert: Expert | None = None,
 ) -> Labelled:
     right = None
     if truth is not None:
@@ -355,7 +422,10 @@ def _run(
     if not (book.said >= 0).any():
         why = source.trouble or "the budget is below the price of a label"
         raise InputError(f"no label was bought: {why}")
-    return settle(book, curve, source, budget, costs, seed, truth, pupil, gold)
+    consulted = None
+    if expert is not None:
+        consulted = consult(book, source, expert, gold, costs, seed, pupil)
+    return settle(book, curve, source, budget, costs, seed, truth, pupil, gold, consulted)
 
 
 def check_limits(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.choice import decide, owned
+from venire.batch.expert import Consulted
 from venire.batch.labelers import FREE, Pupil
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, labels_needed
 from venire.budget import Budget
@@ -29,7 +30,7 @@ from venire.labels import LabelTable, Names
 from venire.labels.sources.text import like
 from venire.model import ExitReason, Verdict
 
-__all__ = ["LabelerReport", "Labelled", "settle", "share_right"]
+__all__ = ["LabelerReport", "Labelled", "settle", "share_right", "stale_words"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,6 +102,10 @@ class Labelled:
         How many labelers were asked: the first ones of the table; a student comes after them.
     said : dict
         Confidence and rationale of labels that came with them, by (item, labeler).
+    expert : Consulted or None
+        What a trusted labeler was asked and said: the verdicts on these items; not in `table`.
+    stale : tuple of str
+        Whose answers in the journal are of another configuration, a sentence each.
     """
 
     table: LabelTable
@@ -125,6 +130,8 @@ class Labelled:
     checked: Checked | None = None
     panel: int = 0
     said: Mapping[tuple[Any, Any], tuple[float | None, str | None]] = field(default_factory=dict)
+    expert: Consulted | None = None
+    stale: tuple[str, ...] = ()
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -315,9 +322,11 @@ class Labelled:
             "relations": list(self.relations),
             "families": [group.record() for group in self.families],
             "undecided": self.undecided,
-            "confidence": self.rests_on,
+            "confidence": "; stale: ".join([self.rests_on, *self.stale]),
+            "stale": list(self.stale),
             "checked": self.checked and self.checked.record(),
             **({} if self.student is None else {"student": self.student}),
+            **({} if self.expert is None else {"expert": self.expert.record()}),
             **({"explained": shown} if (shown := self.explained()) else {}),
         }
 
@@ -336,6 +345,18 @@ class Labelled:
     def write_report(self, path: str | Path, more: Iterable[str] = ()) -> None:
         """Write the HTML page to a file; `more` is HTML that comes last."""
         Path(path).write_text(self.html(more), encoding="utf-8")
+
+
+def stale_words(stale: Mapping[str, int]) -> tuple[str, ...]:
+    """Whose answers in a journal are of another configuration, in words.
+
+    >>> stale_words({"strict": 312})
+    ('the prompt or the model of strict changed after 312 of its answers',)
+    """
+    return tuple(
+        f"the prompt or the model of {name} changed after {count:,} of its answers"
+        for name, count in stale.items()
+    )
 
 
 def _record(row: Point | LabelerReport) -> dict[str, Any]:
@@ -369,21 +390,31 @@ def settle(
     truth: Mapping[Any, Hashable] | None,
     pupil: Pupil | None = None,
     gold: Gold | None = None,
+    expert: Consulted | None = None,
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
     work, bought = book.work, book.table(source.classes)
     found = hear(book, source, pupil=pupil, now=True, seed=seed, gold=gold)[1]
     table = bought if pupil is None else pupil.join(bought)
     q, n, counts = found.posterior, len(work.items), np.diff(bought.start)
+    there, paid_too = np.diff(table.start) > 0, np.zeros(n)
+    if expert is not None:
+        known = [expert.answers.get(item) for item in table.items]
+        settled = [i for i, label in enumerate(known) if label is not None]
+        code = {name: k for k, name in enumerate(table.classes)}
+        q[settled] = np.eye(q.shape[1])[[code[known[i]] for i in settled]]
+        there[settled] = True
+        paid_too = np.array([expert.costs.get(item, 0.0) for item in table.items])
     matrix = costs_so_far(costs, source.classes)
     if matrix is None:
         codes = winners(q, table.items, table.classes, seed)
     else:
         codes = decide(q, matrix)[0]
-    confidence = np.where(np.diff(table.start) > 0, found.confidence(codes), 0.0)
+    confidence = np.where(there, q[np.arange(n), codes], 0.0)
+    spent = book.spent + float(paid_too.sum())
     right = None if truth is None else truth_codes(truth, work.items, source.classes)
     last = float(np.average(confidence, weights=work.weight))
-    end = Point(book.labels, book.spent, last, None if right is None else share_right(codes, right))
+    end = Point(book.labels, spent, last, None if right is None else share_right(codes, right))
     points = [p for p in curve if p.labels < book.labels]
     voices = len(table.labelers) - len(work.labelers)
     paid = np.bincount(work.labeler, book.cost, minlength=len(table.labelers))
@@ -397,9 +428,9 @@ def settle(
         confidence,
         codes,
         counts,
-        np.bincount(work.item, book.cost, minlength=n).astype(np.float64),
+        np.bincount(work.item, book.cost, minlength=n) + paid_too,
         tuple(_reasons(book, source, confidence * found.learned, budget)),
-        book.spent,
+        spent,
         book.labels,
         (*points, end),
         budget,
@@ -414,6 +445,8 @@ def settle(
         fitted.checked_,
         len(work.labelers),
         _said(book, source),
+        expert,
+        (),
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )

@@ -50,6 +50,10 @@ def _page(record: dict[str, Any], more: Iterable[str]) -> Iterator[str]:
     )
     yield "<h2>Labelers</h2>"
     yield from (f"<p>{escape(line)}</p>" for line in record["relations"])
+    if "expert" in record:
+        told = "{labels:,} labels for {spent:,.6g}, on the least sure items; {changed:,} verdicts"
+        yield f"<p>{escape(str(record['expert']['id']))}, who is trusted: "
+        yield told.format_map(record["expert"]) + " were others.</p>"
     yield from _labelers(record["labelers"])
     yield from _explained(record.get("explained", ()))
     yield from more

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BUDGET",
     "COSTS",
+    "EXPERT_SHARE",
     "GOLD",
     "JOURNAL",
     "LABELS",
@@ -56,6 +57,10 @@ TARGET = "An item is done when its verdict has this confidence."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 TRUTH = "Known true labels, for the report only: a file with task,label."
 GOLD = "Known true labels to learn from, in every round: a file with task,label."
+EXPERT_SHARE = (
+    "The share of --budget for the labeler that is trusted, who sees the least sure items at the "
+    "end. [default: 0.1 if there is one]"
+)
 LABELS_OUT = "Write the labels that were bought, as other commands read them: task,worker,label."
 OUT = (
     "Write the verdicts, .jsonl, .csv, .parquet or .dataset: "

@@ -37,6 +37,9 @@ def judge(
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
+    expert_share: Annotated[
+        float | None, typer.Option(metavar="X", help=batches.EXPERT_SHARE)
+    ] = None,
     guarantee: RightShare = None,
     guarantee_level: Level = None,
     guarantee_gold: TestingGold = None,
@@ -111,6 +114,7 @@ def judge(
                 student=batches.student_of(student),
                 gold=known.labels or None,
                 asked=known.asked,
+                expert_share=expert_share,
                 growth=IN_BATCHES if batch else GROWTH,
             ).of_day(known.day)
         kept.save()

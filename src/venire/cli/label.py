@@ -43,6 +43,8 @@ COLUMNS = "With --recorded: the names of the columns. [default: as in venire agg
 WIDE_HELP, MERGE_HELP = (f"With --recorded: {h[0].lower()}{h[1:]}" for h in (WIDE, MERGE))
 CLUSTER = "With --recorded: read its files on a Dask cluster, by its address, or local."
 FAMILIES = "With --recorded: who may share errors, as in venire aggregate --families."
+EXPERT = "With --recorded: what an expert would say of each task: a file with task,label."
+EXPERT_PRICE = "With --expert: what a label of the expert costs, in the currency of the prices."
 REPEATS = "With --recorded: repeated labels of a task by one worker: error, first or last."
 
 
@@ -62,6 +64,11 @@ def label(
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
+    expert: Annotated[Path | None, typer.Option(metavar="FILE", help=EXPERT)] = None,
+    expert_price: Annotated[float | None, typer.Option(metavar="X", help=EXPERT_PRICE)] = None,
+    expert_share: Annotated[
+        float | None, typer.Option(metavar="X", help=batches.EXPERT_SHARE)
+    ] = None,
     guarantee: RightShare = None,
     guarantee_level: Level = None,
     guarantee_gold: TestingGold = None,
@@ -95,11 +102,12 @@ def label(
 
     replayed: dict[str, Any] = {"--prices": prices, "--columns": columns, "--repeats": repeats}
     replayed |= {"--cluster": cluster, "--families": families}
+    replayed |= {"--expert": expert, "--expert-price": expert_price}
     replayed |= {"--wide": wide or None, "--merge": merge or None}
     _check(items, panel, recorded, journal, out, student, replayed)
     source = None if recorded is None else located(recorded)
     gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
-    every = (items, panel, source, prices, families, truth, gold, promise and promise.gold)
+    every = (items, panel, source, prices, families, truth, expert, gold, promise and promise.gold)
     sources = [path for path in every if path is not None]
     check_targets([path for path in (out, labels_out) if path is not None], sources)
     batches.check_report(report)
@@ -109,6 +117,7 @@ def label(
         "target": target,
         "costs": costs_of_text(costs) if costs else None,
         "seed": seed,
+        "expert_share": expert_share,
     }
     with batches.watched() as watch:
         options["progress"] = watch
@@ -122,6 +131,9 @@ def label(
             options["families"] = families_of(families, source, table, called)
             known = batches.gold_of_file(None) if gold is None else gold_of(gold, table, called)
             options |= _told(known, promise, table.items, target)
+            if expert is not None:
+                options["expert"] = true_labels(expert, table, called)
+            options["expert_price"] = expert_price
             done = label_recorded(table, limit, **options)
         else:
             assert items is not None

@@ -27,9 +27,13 @@ def print_labelled(done: Labelled) -> None:
     ends = ", ".join(f"{why} {count:,}" for why, count in record["reasons"].items())
     print(f"ended     {ends}")
     print(f"sure      {record['sure']:,}")
-    print(f"expected  {100 * record['expected_accuracy']:.1f} % right, {done.rests_on}")
+    print(f"expected  {100 * record['expected_accuracy']:.1f} % right, {record['confidence']}")
+    if done.stale:
+        print("stale     remove the journal to ask again; what is in the cache costs nothing")
     if done.checked is not None:
         print(f"gold      {done.checked.words}")
+    if done.expert is not None:
+        print(f"expert    {done.expert.words}")
     if record["accuracy"] is not None:
         print(f"right     {100 * record['accuracy']:.1f} % of those of known truth")
     if "student" in record:

@@ -35,7 +35,7 @@ from venire.estimators.screening.independence import (
     independence,
 )
 from venire.estimators.screening.screen import Screened, screen
-from venire.estimators.truth.teaching import ALONE, Checked, checked, taught
+from venire.estimators.truth.teaching import ALONE, Checked, taught
 from venire.estimators.votes.anchored import (
     WEIGHED,
     Anchored,
@@ -192,7 +192,7 @@ class Auto(VoteEstimator):
             learned = self.confusions_, self.priors_
             self._settle(table, self.competences_, rows, None, one_iteration(), *learned)
             return
-        self.checked_, self.learned_ = checked(found[0], table), True
+        self.checked_, self.learned_ = found[0], True
         self.why_ = " ".join([self.checked_.words, *self.relations_])
         self._judge(table, settled(table, found[1], known), one_iteration())
         self.unsettled_ = found[1]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.integration.web.harness import SOURCE, Process
 from tests.judge_server import CLASSES, judging, truth
 from venire.client import Work
@@ -29,12 +30,9 @@ FAULTS = ("limited-ms", "html", "broken", "refusal", "length", "other", "empty",
 def work(
     process: Process, folder: Path, stream: str, *more: str
 ) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": SOURCE, "VENIRE_KEY": process.key, "JUDGE_KEY": "sk-secret"}
-    command = [sys.executable, "-m", "venire", "work", "--stream", stream, "--url", process.url]
+    command = ["work", "--stream", stream, "--url", process.url]
     command += ["--judges", "judges.yaml", "--until-idle", "4", "--json", *more]
-    return subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False
-    )
+    return forked.run(folder, *command, VENIRE_KEY=process.key, JUDGE_KEY="sk-secret")
 
 
 def test_judges_label_a_stream_and_one_of_them_runs_out_of_money(

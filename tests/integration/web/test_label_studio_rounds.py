@@ -162,7 +162,8 @@ def test_a_lease_that_expires_leaves_the_tab_and_a_late_annotation_counts(both: 
         async with b.sync() as sync:
             await sync.round()
             [task] = b.tab(ANN)
-            await asyncio.sleep(1.3)
+            while (await b.panel.insights(b.stream))["leased_items"]:
+                await asyncio.sleep(0.05)
             longer = {"lease_floor_seconds": 30.0, "lease_ceiling_seconds": 60.0}
             await b.panel.change_stream(b.stream, **longer)
             assert (await sync.round()).ended >= 1

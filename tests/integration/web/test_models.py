@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from tests.integration.web.harness import SOURCE, Process
+from tests import forked
+from tests.integration.web.harness import Process
 from tests.judge_server import CLASSES, truth
 from tests.model_server import modelling
 
@@ -30,11 +29,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def run(folder: Path, *command: str, key: str = "") -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": SOURCE, "VENIRE_KEY": key}
-    return subprocess.run(
-        [sys.executable, "-m", "venire", *command],
-        cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    return forked.run(folder, *command, VENIRE_KEY=key)
 
 
 def write(folder: Path, good: str, poor: str) -> None:

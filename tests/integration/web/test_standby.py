@@ -21,7 +21,7 @@ from venire.client import Work
 
 def ask(url: str, path: str) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(f"{url}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{url}{path}", timeout=60) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:

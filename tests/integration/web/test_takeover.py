@@ -34,6 +34,7 @@ def end(server: Process, how: signal.Signals, storage: str, servers: list[Proces
         server.start()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_webhooks_and_events_go_on_when_servers_are_lost(
     new_url: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

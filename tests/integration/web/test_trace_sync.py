@@ -129,7 +129,6 @@ def program(name: str, real: bool, folder: Path) -> Iterator[Doubles | Real]:
     ("name", "real", "count", "kills"),
     [
         ("phoenix", False, 40, 4),
-        ("mlflow", False, 40, 4),
         nightly("phoenix", False, 200, 25),
         nightly("mlflow", False, 200, 25),
         nightly("phoenix", True, 200, 6),

@@ -19,6 +19,7 @@ def test_weighted_majority(data: Path, name: str, percent: float) -> None:
     assert rows(*load(data / name))["weighted-majority"][0] <= percent
 
 
+@pytest.mark.slow
 def test_auto_is_above_majority_on_average_and_far_below_nowhere(
     found: dict[str, dict[str, tuple[float, float]]],
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.marks import examples
 from tests.strategies import Instance, instances
 from tests.unit.scheduling.plain_policies import (
     PlainGreedy,
@@ -40,7 +41,7 @@ def same_labels(one: Run, other: Run) -> None:
         assert one.touches[name].tolist() == other.touches[name].tolist(), name
 
 
-@settings(max_examples=200)
+@examples(night=200, day=60)
 @given(instance=instances())
 def test_algorithm_1_in_python_is_the_compiled_one_tie_for_tie(instance: Instance) -> None:
     plain, compiled = (

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests import reference
+from tests.marks import examples
 from tests.reference import PlainWorld
 from tests.strategies import Instance, instances
 from venire import (
@@ -53,7 +54,7 @@ def steps(assignments: list[Assignment], exits: list[Exit]) -> Steps:
 
 
 @pytest.mark.parametrize(("policy", "plain"), PLAIN, ids=lambda p: getattr(p, "name", ""))
-@settings(max_examples=200)
+@examples(night=200, day=60)
 @given(instance=instances())
 def test_simulator_and_engine_equal_the_plain_reference(
     policy: Policy, plain: Callable[[PlainWorld], PlainWorld], instance: Instance

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests import reference
+from tests.marks import examples
 from tests.reference import PlainWorld
 from tests.strategies import Instance, instances
 from tests.unit.scheduling import market_reference as market
@@ -43,7 +44,7 @@ PLAIN: list[tuple[Policy, Callable[[PlainWorld], PlainWorld]]] = [
 
 
 @pytest.mark.parametrize(("policy", "plain"), PLAIN, ids=lambda p: getattr(p, "name", ""))
-@settings(max_examples=150)
+@examples(night=150, day=60)
 @given(instance=instances(priced=True))
 def test_simulator_and_engine_equal_the_plain_reference(
     policy: Policy, plain: Callable[[PlainWorld], PlainWorld], instance: Instance

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.marks import nightly
+from tests.marks import examples, nightly
 from tests.strategies import Instance, instances
 from tests.unit.scheduling import market_reference as plain
 from tests.unit.scheduling.test_policies import in_names, steps
@@ -62,7 +62,7 @@ def test_the_market_chooses_as_the_plain_reference_wherever_it_begins(
     assert sorted(chosen.tolist()) == sorted(plain.buyers(expected, supply))
 
 
-@settings(max_examples=200)
+@examples(night=200, day=60)
 @given(instance=instances())
 def test_simulator_and_engine_equal_the_plain_reference(instance: Instance) -> None:
     expected = in_names(instance, plain.waterfill(instance.plain()))

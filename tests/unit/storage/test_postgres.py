@@ -59,16 +59,16 @@ def test_a_lost_connection_is_made_anew_when_asked_for(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_storage(url) as storage, Writer(storage) as writer:
-        writer.submit([AddStream(StreamRow("s", 0.0))]).result(timeout=30)
+        writer.submit([AddStream(StreamRow("s", 0.0))]).result(timeout=120)
         assert storage.streams()
         _run(url, KILL)
         with pytest.raises(StoreDown, match="PostgreSQL cannot be used for now"):
-            writer.submit([SetMeta("a", "1")]).result(timeout=30)
+            writer.submit([SetMeta("a", "1")]).result(timeout=120)
         with pytest.raises(StoreDown, match="cannot be written to"):
-            writer.submit([SetMeta("a", "2")]).result(timeout=30)
+            writer.submit([SetMeta("a", "2")]).result(timeout=120)
         assert storage.streams(), "the reads have connections of their own"
         assert writer.recover()
-        writer.submit([SetMeta("a", "3")]).result(timeout=30)
+        writer.submit([SetMeta("a", "3")]).result(timeout=120)
         assert storage.meta("a") == "3"
         monkeypatch.setattr(LOCK_TIMEOUT, 1)
         with pytest.raises(StoreError, match="in use by another server"):
@@ -81,13 +81,13 @@ def test_a_database_that_is_gone_for_a_while(url: str, postgres: str) -> None:
         _run(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         _run(postgres, KILL.replace("current_database()", f"'{name}'"))
         with pytest.raises(StoreDown):
-            writer.submit([SetMeta("a", "1")]).result(timeout=30)
+            writer.submit([SetMeta("a", "1")]).result(timeout=120)
         with pytest.raises(StoreDown):
             storage.meta("a")
         assert not writer.recover()
         _run(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         assert writer.recover()
-        writer.submit([SetMeta("a", "2")]).result(timeout=30)
+        writer.submit([SetMeta("a", "2")]).result(timeout=120)
         assert storage.meta("a") == "2"
 
 

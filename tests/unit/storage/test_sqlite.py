@@ -190,11 +190,11 @@ class TestTrouble:
                 ItemRow("s", f"i{k}", "d", "x" * 900, 1, None, "[]", 0, 0.0) for k in range(500)
             ]
             with pytest.raises(StoreDown, match="full"):
-                writer.submit([AddItems(rows)]).result(timeout=30)
+                writer.submit([AddItems(rows)]).result(timeout=120)
             assert not writer.up
             assert storage.items("s") == []
             assert writer.recover(), "there is room again on a new connection"
-            writer.submit([AddItems(rows)]).result(timeout=30)
+            writer.submit([AddItems(rows)]).result(timeout=120)
             assert len(storage.items("s")) == 500
 
     def test_a_file_that_went_away_is_noticed(self, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class Gate(MemoryStorage):
 
     def write(self, changes: Sequence[Change]) -> None:
         self.entered.release()
-        assert self.go.acquire(timeout=10)
+        assert self.go.acquire(timeout=100)
         if self.broken:
             raise StoreDown("the disk is full")
         super().write(changes)
@@ -45,13 +45,13 @@ def test_what_comes_during_a_commit_shares_the_next_one() -> None:
     storage = Gate()
     with Writer(storage, seconds=time.perf_counter) as writer:
         first = writer.submit(_change("a"))
-        assert storage.entered.acquire(timeout=10)
+        assert storage.entered.acquire(timeout=100)
         rest = [writer.submit(_change(name)) for name in "bcd"]
         assert writer.waiting == 3
         assert not first.done()
         storage.go.release(2)
         for future in [first, *rest]:
-            future.result(timeout=10)
+            future.result(timeout=100)
         stats = writer.stats
     assert storage.groups == [["a"], ["b", "c", "d"]]
     assert (stats.commits, stats.requests, stats.changes, stats.largest) == (2, 4, 4, 3)
@@ -63,21 +63,21 @@ def test_a_failure_takes_all_that_is_queued_with_it_and_stays() -> None:
     with Writer(storage) as writer:
         storage.broken = True
         first = writer.submit(_change("a"))
-        assert storage.entered.acquire(timeout=10)
+        assert storage.entered.acquire(timeout=100)
         second = writer.submit(_change("b"))
         storage.go.release()
         for future in (first, second):
             with pytest.raises(StoreDown, match="could not write it: the disk is full"):
-                future.result(timeout=10)
+                future.result(timeout=100)
         assert not writer.up
         with pytest.raises(StoreDown, match="cannot be written to for now: the disk is full"):
-            writer.submit(_change("c")).result(timeout=10)
+            writer.submit(_change("c")).result(timeout=100)
         assert not writer.recover()
         storage.broken = False
         assert not writer.up, "it came up by itself"
         assert writer.recover()
         storage.go.release()
-        writer.submit(_change("d")).result(timeout=10)
+        writer.submit(_change("d")).result(timeout=100)
         assert writer.stats.failures == 1
     assert storage.groups == [["d"]]
     assert storage.meta("a") is storage.meta("b") is storage.meta("c") is None
@@ -88,7 +88,7 @@ def test_an_unforeseen_error_is_a_failure_like_any_other() -> None:
     with Writer(storage) as writer:
         future = writer.submit(["nonsense"])  # type: ignore[list-item]
         with pytest.raises(StoreDown) as raised:
-            future.result(timeout=10)
+            future.result(timeout=100)
         assert raised.value.__cause__ is not None
         assert not writer.up
         assert writer.recover()
@@ -98,7 +98,7 @@ def test_no_changes_are_a_barrier() -> None:
     storage = MemoryStorage()
     with Writer(storage) as writer:
         futures = [writer.submit(_change(f"{k}")) for k in range(50)]
-        writer.submit([]).result(timeout=10)
+        writer.submit([]).result(timeout=100)
         assert all(future.done() for future in futures)
         assert writer.stats.requests <= 51
 
@@ -150,7 +150,7 @@ def test_many_threads_lose_nothing() -> None:
         def work(name: str) -> None:
             for k in range(100):
                 done: Future[None] = writer.submit(_change(f"{name}{k}"))
-                done.result(timeout=10)
+                done.result(timeout=100)
                 assert storage.meta(f"{name}{k}") is not None
 
         threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import venire as vn
+from tests.marks import nightly
 from tests.unit.student.worlds import world
 from venire.student import Seat, Student
 from venire.whatif import rerun
@@ -75,7 +76,7 @@ def test_it_gains_at_the_same_labels_and_its_log_replays(learning: vn.Learning |
     assert rerun(recorded, vn.Plan()).exits == recorded.exits
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, nightly(1), nightly(2)])
 def test_one_that_cannot_learn_leaves_no_trace(seed: int) -> None:
     learning = vn.LearnWhileServing()
     alone, noise = (run(seed, s, 0.0, learning) for s in (None, Student()))

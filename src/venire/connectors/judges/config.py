@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from venire.connectors.judges.cache import digest
 from venire.connectors.judges.checks import (
     BadKey,
     Path,
@@ -28,6 +29,12 @@ from venire.connectors.judges.usage import Price
 __all__ = ["JudgeConfig"]
 
 OPENAI, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
+
+#: What decides the answers of a judge, and not only when, where and at what price they come.
+_DECIDING = (
+    *("model", "prompt", "system", "classes", "votes", "logprobs", "pair", "rationale"),
+    *("not_sure", "reference", "answer_first", "extra"),
+)
 
 #: What may not be sent along, and what to do instead.
 _NOT_SENT = {
@@ -66,6 +73,7 @@ class JudgeConfig:
     batch_discount: float = 0.5
     pair: tuple[str, str] | None = None
     family: str | None = None
+    trusted: bool = False
     rationale: bool = False
     not_sure: bool = False
     reference: str | None = None
@@ -91,6 +99,17 @@ class JudgeConfig:
         if config.not_sure and NOT_SURE in config.classes:
             raise BadKey(("not_sure",), f'and a class called "{NOT_SURE}": drop one of them')
         return config
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of what decides its answers: model, prompt, classes and the like.
+
+        >>> said = {"id": "a", "model": "m", "prompt": "{{ text }}"}
+        >>> one, other = (JudgeConfig.read(said | {"rpm": rpm}) for rpm in (10, 20))
+        >>> one.digest == other.digest != JudgeConfig.read(said | {"model": "n"}).digest
+        True
+        """
+        return digest({name: getattr(self, name) for name in _DECIDING})[:16]
 
     def _check_pair(self) -> None:
         if self.pair is not None and len(self.classes) not in (2, 3):
@@ -152,6 +171,7 @@ _CHECKS: Mapping[str, Callable[[Path, Any], Any]] = {
     "batch_discount": _share,
     "pair": _pair,
     "family": check_name,
+    "trusted": check_truth,
     "rationale": check_truth,
     "not_sure": check_truth,
     "reference": check_text,

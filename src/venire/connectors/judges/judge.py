@@ -92,7 +92,8 @@ class Judge:
     ) -> None:
         """`cache`, `media` and the `book` of batches may be shared by several judges."""
         self.id, self.config, self.usage = config.id, config, Usage()
-        self.family = config.family
+        self.family, self.trusted = config.family, config.trusted
+        self.digest = config.digest
         self._cache = Cache() if cache is None else cache
         self._media = media or Media(config.files, config.fetch_private)
         self._prompt = Prompt(

@@ -83,7 +83,8 @@ class PairJudge:
         if judge.config.pair is None:
             raise InputError(f"judge {judge.id} has no pair: name the two fields, as pair: [a, b]")
         self.id, self.usage, self.config = judge.id, judge.usage, judge.config
-        self.family, self.bias = judge.family, PositionBias()
+        self.family, self.trusted = judge.family, judge.trusted
+        self.bias, self.digest = PositionBias(), judge.digest
         self._judge, self._fields = judge, judge.config.pair
 
     @property

@@ -7,19 +7,31 @@ from collections.abc import Collection
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from venire.estimators.dawid_skene.estimator import DawidSkene
-from venire.estimators.truth.mixture import Mixture, mixture_by_gold
+from venire.estimators.truth.mixture import mixture_by_gold
 from venire.estimators.votes.anchored import Anchored
 from venire.estimators.votes.majority import MajorityVote
-from venire.labels.partitions import Table
+from venire.labels import LabelTable
+from venire.labels.partitions import Table, total
 
 if TYPE_CHECKING:
     from venire.estimators.base import BaseEstimator
 
-__all__ = ["ALONE", "Checked", "checked", "explanations", "taught"]
+__all__ = ["ALONE", "Checked", "another_mix", "explanations", "taught"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: What confidences rest on without gold.
 ALONE: Final = "by labels alone"
+
+#: A mix that differs by this number of standard errors has changed; classes of which this number
+#: of gold items is expected are looked at by themselves.
+SHIFTED: Final = 3.0
+FEWEST: Final = 5.0
 
 #: Explanations with less weight than this are not named.
 NAMED: Final = 0.05
@@ -28,7 +40,8 @@ NAMED: Final = 0.05
 class Checked(NamedTuple):
     """What confidences were checked on: gold items, how many of them are right without their own
     gold, the temperature, the explanations by weight, the day of the gold where it is known, and
-    how many of the items were asked: these weigh explanations, and check no confidence.
+    how many of the items were asked: these weigh explanations, and check no confidence. `stale`
+    says why what was checked may not hold for the other items.
 
     >>> Checked(50, 44.0, 0.8, {"majority": 0.9, "ann alone": 0.1}, date(2026, 11, 16)).rests_on
     'checked on 50 gold labels, of 16 November 2026'
@@ -40,6 +53,7 @@ class Checked(NamedTuple):
     explanations: dict[str, float]
     day: date | None = None
     asked: int = 0
+    stale: str | None = None
 
     @property
     def rests_on(self) -> str:
@@ -49,7 +63,8 @@ class Checked(NamedTuple):
         if not drawn:
             return f"by labels and {_gold(self.gold)} that were asked, not checked{when}"
         more = f" ({self.asked:,} more were asked)" if self.asked else ""
-        return f"checked on {_gold(drawn)}{more}{when}"
+        stale = "" if self.stale is None else f"; stale: {self.stale}"
+        return f"checked on {_gold(drawn)}{more}{when}{stale}"
 
     @property
     def words(self) -> str:
@@ -70,6 +85,7 @@ class Checked(NamedTuple):
             "temperature": self.temperature,
             "explanations": {k: v for k, v in self.explanations.items() if v >= 0.001},
             "day": None if self.day is None else self.day.isoformat(),
+            "stale": self.stale,
         }
 
 
@@ -104,15 +120,68 @@ def taught(
     default: BaseEstimator,
     threads: int | None = None,
     asked: Collection[Any] = (),
-) -> tuple[Mixture, Any] | None:
-    """What gold makes of a fitted default: the mixture and its posteriors; None without any."""
+) -> tuple[Checked, Any] | None:
+    """What gold makes of a fitted default: the record and the posteriors; None without any."""
     names, aggregates = explanations(table, default, threads)
     mixture = mixture_by_gold(table, known, names, aggregates, asked)
-    return None if mixture is None else (mixture, mixture.posteriors(table, aggregates))
-
-
-def checked(mixture: Mixture, table: Table) -> Checked:
-    """The record of a mixture on a table."""
-    named = mixture.shares(table.labelers)
+    if mixture is None:
+        return None
     told = mixture.gold, mixture.right, mixture.calibration.temperature
-    return Checked(*told, named, asked=mixture.asked)
+    other = another_mix(table, known, aggregates[0], asked)
+    record = Checked(*told, mixture.shares(table.labelers), asked=mixture.asked, stale=other)
+    return record, mixture.posteriors(table, aggregates)
+
+
+def another_mix(
+    table: Table, known: Any, posteriors: Any, asked: Collection[Any] = ()
+) -> str | None:
+    """How the verdicts on gold items differ from those on the rest, if not by chance.
+
+    Verdicts of labels alone are counted by class. If gold was drawn at random from these items, the
+    two counts are alike, by Pearson's chi-square up to SHIFTED standard errors (Fisher's root).
+    Classes of which gold has fewer than FEWEST items by chance are one. Items that were asked are
+    no random sample, and are left out.
+
+    >>> from venire.labels import LabelTable
+    >>> table = LabelTable.from_matrix([[0, 0]] * 150 + [[1, 1]] * 150)
+    >>> q = np.repeat(np.eye(2), 150, axis=0)
+    >>> known = np.where(np.arange(300) < 30, 0, -1)
+    >>> another_mix(table, known, q)
+    'the mix of items is another: 100 % of the verdicts on gold items are 0, 44 % of the rest'
+    >>> another_mix(table, np.where(np.arange(300) % 10 < 1, 0, -1), q) is None
+    True
+    """
+    gold, rest = total(table, _by_class, known, posteriors, frozenset(asked))
+    share = (gold + rest) / max(float((gold + rest).sum()), 1.0)
+    common = gold.sum() * share >= FEWEST
+    if gold.sum() < 1 or rest.sum() < 1 or not common.any():
+        return None
+    cells = np.array([[*row[common], row[~common].sum()] for row in (gold, rest)])
+    cells = cells[:, cells.sum(axis=0) > 0]
+    if cells.shape[1] < 2:
+        return None
+    usual = np.outer(cells.sum(axis=1), cells.sum(axis=0)) / cells.sum()
+    square = float(((cells - usual) ** 2 / usual).sum())
+    if np.sqrt(2 * square) <= np.sqrt(2 * cells.shape[1] - 3) + SHIFTED:
+        return None
+    shares = [row / row.sum() for row in (gold, rest)]
+    k = int(np.argmax(np.abs(shares[0] - shares[1])))
+    return (
+        f"the mix of items is another: {shares[0][k]:.0%} of the verdicts on gold items are "
+        f"{table.classes[k]}, {shares[1][k]:.0%} of the rest"
+    ).replace("%", " %")
+
+
+def _by_class(
+    table: LabelTable, known: Ints, posteriors: Floats, asked: frozenset[Any]
+) -> tuple[Floats, Floats]:
+    """How many items have each verdict, of those with gold that was drawn and of the rest."""
+    drawn = known >= 0
+    chosen = np.array([name in asked for name in table.items]) if asked else np.zeros_like(drawn)
+    there, said = np.diff(table.start) > 0, posteriors.argmax(axis=1)
+    K = posteriors.shape[1]
+    gold, rest = (
+        np.bincount(said[there & ~chosen & some], minlength=K).astype(np.float64)
+        for some in (drawn, ~drawn)
+    )
+    return gold, rest

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.rating_worlds import SEEN, UNORDERED, UNSEEN, Rated, Rng
 from benchmarks.ratings import verdicts
+from tests.marks import nightly
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
 from venire import Auto, InputError, LabelTable, Ordinal
 from venire.estimators.ratings.order import order_strength
@@ -92,6 +93,10 @@ def test_upside_down_is_the_same_upside_down(drawn: tuple[Ints, int]) -> None:
     np.testing.assert_allclose(two.biases_, -one.biases_, atol=1e-5)
 
 
+#: Four seconds of computing and more.
+DEAR = {"60 labelers, 4 labels each", "10 classes"}
+
+
 def scored(make: Callable[[Rng], Rated], seeds: range) -> dict[str, float]:
     """The share of right verdicts of each method."""
     found: dict[str, list[float]] = {}
@@ -105,7 +110,10 @@ def scored(make: Callable[[Rng], Rated], seeds: range) -> dict[str, float]:
     return {method: float(np.mean(shares)) for method, shares in found.items()}
 
 
-@pytest.mark.parametrize("kind", [k for k in (*SEEN, *UNSEEN) if k != "3 labelers"])
+@pytest.mark.parametrize(
+    "kind",
+    [nightly(k) if k in DEAR else k for k in (*SEEN, *UNSEEN) if k != "3 labelers"],
+)
 def test_it_beats_the_simplest_rivals_where_there_is_an_order(kind: str) -> None:
     got = scored((SEEN | UNSEEN)[kind], range(200, 204))
     for rival in ("rounded mean", "median", "majority", "Dawid-Skene"):

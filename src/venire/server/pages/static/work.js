@@ -28,6 +28,7 @@ let held = []; // answers that can still be undone, oldest first; said null: not
 let asking = false; // whether a request for work is running
 let reason = ""; // why there was no work
 let away = new Set(); // the items of answers being sent
+let settledAt = new Map(); // of items whose answer the server has got: when it said so
 let done = 0; // labels of today, of which those held can still be undone
 let accepted = 0; // those of them that the server has got from this page
 let left = null; // open items without an answer of this labeler, if that is known
@@ -131,12 +132,13 @@ async function ask() {
     if (current !== null && performance.now() - input > current.ttl * 500) break;
     const seconds = !explained ? 0 : current === null ? POLL : Math.min(POLL, current.ttl / 3);
     const more = `wait=${seconds}&ahead=${page.dataset.ahead}&shown=true`;
+    const asked = performance.now();
     const answer = await fetch(`/v1/streams/${stream}/next?labeler=${labeler}&${more}`).catch(() => null);
     if (answer === null) say("the server cannot be reached; retrying…");
     else if (answer.status === 200) {
       explained = false;
       wait = 250;
-      if (receive(await answer.json().catch(() => null))) continue;
+      if (receive(await answer.json().catch(() => null), asked)) continue;
     } else if (answer.status === 204) {
       wait = 250;
       reason = answer.headers.get("venire-reason");
@@ -152,9 +154,10 @@ async function ask() {
   asking = false;
 }
 
-function receive(work) {
-  // Take an item; whether it is a new one. After a lease has expired, its item may come again.
-  if (work === null) return false;
+function receive(work, asked) {
+  // Take an item; whether it is a new one. After a lease has expired, its item may come again, even just
+  // after its answer: the server can have given it away before the answer reached it.
+  if (work === null || settledAt.get(work.item) >= asked) return false;
   const known = mine().find((one) => one.item === work.item);
   if (known) Object.assign(known, { token: work.token, ttl: work.ttl, over: false });
   lease(known ?? work);
@@ -181,11 +184,12 @@ async function goOn() {
 
 async function resumeHeldWork() {
   // Resume work from before this page was loaded.
+  const asked = performance.now();
   const path = `/v1/streams/${stream}/held?labeler=${labeler}&shown=true`;
   const answer = await Server.post(path).catch(() => null);
   if (answer === null || answer.status !== 200) return false;
   const works = await answer.json().catch(() => []); // the server is gone in the middle of it
-  works.forEach(receive);
+  for (const work of works) receive(work, asked);
   return works.length > 0;
 }
 
@@ -227,6 +231,7 @@ async function flush(made) {
   const seconds = Math.round(made.work.took) / 1000;
   const reply = await Server.send(path, made.said === null ? undefined : { said: made.said, seconds });
   away.delete(made.work.item);
+  settledAt.set(made.work.item, performance.now());
   made.state = "sent";
   list();
   if (!reply.ok) {
