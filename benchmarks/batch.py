@@ -18,7 +18,7 @@ from venire.batch import label_recorded
 from venire.budget import Budget
 from venire.estimators import Auto
 from venire.labels import LabelTable
-from venire.labels.subset import keep_labels
+from venire.labels.table import keep_labels
 
 LABELERS, EACH = 50, 3
 

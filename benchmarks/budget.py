@@ -90,7 +90,7 @@ def verdicts(table: LabelTable, entries: Ints) -> Floats:
     """The posteriors of `Auto` on these labels."""
     keep = np.zeros(table.said.size, np.bool_)
     keep[entries] = True
-    from venire.labels.subset import keep_labels
+    from venire.labels.table import keep_labels
 
     return Auto().fit(keep_labels(table, keep)).posteriors_
 

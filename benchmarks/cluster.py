@@ -102,7 +102,7 @@ def warm(methods: str) -> None:
 
 def one_pass(table: Any) -> float:
     """Seconds of an E step of Dawid and Skene's model: the median of five."""
-    from venire.estimators.dawid_skene.e_step import full_model
+    from venire.estimators.dawid_skene import full_model
 
     took = []
     with full_model(table) as model:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators import BradleyTerry
-from venire.labels.sources.comparisons import Comparisons
+from venire.labels.sources.truth import Comparisons
 
 #: The first seed.
 FIRST = 100

@@ -100,22 +100,57 @@ def history(
     draw: random.Random, first: int, end: int, begun: float, stream: str = "s"
 ) -> list[Any]:
     """Items that have left, and their labels."""
-    from venire.server.store import AddItems, AddLabels, ExitRow, ItemRow, LabelRow, LeaveItems
+    from venire.server.store import ExitRow, Insert, ItemRow, LabelRow, LeaveItems
 
     items, exits, labels = [], [], []
     for n in range(first, end):
         id, at, payload = f"item-{n}", begun + n, " ".join(draw.choices(WORDS, k=25))
         verdict = draw.choices(CLASSES, (0.5, 0.4998, 0.0002))[0]
         many, reason = draw.choice((1, 1, 2, 3)), draw.choice(("no_gain", "exhausted"))
-        row = ItemRow(stream, id, "digest", f'{{"text":"{payload}"}}', 10.0, None, "[]", 0, at)
+        row = ItemRow(
+            stream=stream,
+            id=id,
+            digest="digest",
+            payload=f'{{"text":"{payload}"}}',
+            weight=10.0,
+            eligible=None,
+            excluded="[]",
+            arrived_slot=0,
+            arrived_at=at,
+        )
         items.append(row)
         sure = draw.uniform(0.5, 1)
-        exits.append(ExitRow(stream, id, "left", n + 1, 0, at + 9, verdict, sure, many, reason))
+        exits.append(
+            ExitRow(
+                stream=stream,
+                id=id,
+                status="left",
+                exit_n=n + 1,
+                exit_slot=0,
+                left_at=at + 9,
+                verdict=verdict,
+                confidence=sure,
+                labels=many,
+                reason=reason,
+            )
+        )
         for k in range(many):
             said = verdict if draw.random() < 0.8 else "ok"
             who = f"m{(n + k) % 20}"
-            labels.append(LabelRow(stream, id, who, said, at + k, 0, False, 2.0, "lease"))
-    return [AddItems(items), LeaveItems(exits), AddLabels(labels)]
+            labels.append(
+                LabelRow(
+                    stream=stream,
+                    item=id,
+                    labeler=who,
+                    said=said,
+                    at=at + k,
+                    slot=0,
+                    late=False,
+                    lead_seconds=2.0,
+                    source="lease",
+                )
+            )
+    return [Insert(items), LeaveItems(exits), Insert(labels)]
 
 
 async def measure(service: Any, items: int) -> None:

@@ -12,8 +12,8 @@ from benchmarks.numpy_loop import Given, NumpyQueue, NumpyRun
 from venire import Fixed, World, simulate
 from venire.paper.accuracy import evidence, vote_weight
 from venire.scheduling.base import Belief
-from venire.scheduling.kernel.beliefs import believe
 from venire.scheduling.kernel.desk import OUTSTANDING, ROWS, TOUCHES, Desk
+from venire.scheduling.kernel.verdicts import believe
 from venire.scheduling.policies.greedy import Greedy
 from venire.simulation.inputs import desk_of, stream_of
 from venire.simulation.run_slots import run_of

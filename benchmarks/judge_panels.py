@@ -27,7 +27,7 @@ from venire.budget import Budget
 from venire.estimators import Auto
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
-from venire.labels.subset import keep_labels
+from venire.labels.table import keep_labels
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

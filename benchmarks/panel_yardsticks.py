@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 from venire import Auto
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
-from venire.labels.subset import keep_labels
+from venire.labels.table import keep_labels
 from venire.panels import Yardstick
 from venire.panels.yardstick import verdicts_of
 

@@ -11,21 +11,15 @@ from venire.events import Closed, Withdrawn
 from venire.model import ExitReason
 from venire.server.settings import StreamSettings, as_body
 from venire.server.store import (
-    AddEvents,
-    AddItems,
-    AddLabels,
-    AddLeases,
-    AddSettings,
-    AddStream,
     Change,
     EndLeases,
     ExitRow,
+    Insert,
     ItemRow,
     LabelRow,
     LeaseEnd,
     LeaseRow,
     LeaveItems,
-    SaveSnapshot,
     SettingsRow,
     SnapshotRow,
     Storage,
@@ -52,16 +46,20 @@ class Stored:
         self.at = 1000.0
         self.leases: dict[tuple[str, str], str] = {}
         self.labelled: Counter[str] = Counter()
-        settings = SettingsRow(stream, 1, self.at, "test", SETTINGS)
-        first = SnapshotRow(stream, 0, self.at, self.engine.snapshot())
+        settings = SettingsRow(stream=stream, version=1, at=self.at, actor="test", body=SETTINGS)
+        first = SnapshotRow(stream=stream, n=0, at=self.at, body=self.engine.snapshot())
         storage.write(
-            [AddStream(StreamRow(stream, self.at)), AddSettings(settings), SaveSnapshot(first)]
+            [
+                Insert([StreamRow(name=stream, created_at=self.at)]),
+                Insert([settings]),
+                Insert([first]),
+            ]
         )
 
     def commit(self, *changes: Change) -> None:
         """Write the changes with the events that the engine has made."""
         events = self.engine.drain()
-        rows = [AddEvents(encode(self.stream, self.n, self.at, events))]
+        rows = [Insert(encode(self.stream, self.n, self.at, events))]
         self.n += len(events)
         left: list[ExitRow] = []
         for event in events:
@@ -81,24 +79,35 @@ class Stored:
         self, item: str, status: str, slot: int, said: str | None, p: float, n: int, reason: str
     ) -> ExitRow:
         self.exits += 1
-        return ExitRow(self.stream, item, status, self.exits, slot, self.at, said, p, n, reason)
+        return ExitRow(
+            stream=self.stream,
+            id=item,
+            status=status,
+            exit_n=self.exits,
+            exit_slot=slot,
+            left_at=self.at,
+            verdict=said,
+            confidence=p,
+            labels=n,
+            reason=reason,
+        )
 
     def arrive(self, *ids: str, weight: float = 10.0) -> None:
         self.engine.arrive([Item(id, weight) for id in ids])
         slot = self.engine.slot
         self.commit(
-            AddItems(
+            Insert(
                 [
                     ItemRow(
-                        self.stream,
-                        id,
-                        digest_of({"text": id}, weight, None, []),
-                        f'{{"text":"{id}"}}',
-                        weight,
-                        None,
-                        "[]",
-                        slot,
-                        self.at,
+                        stream=self.stream,
+                        id=id,
+                        digest=digest_of({"text": id}, weight, None, []),
+                        payload=f'{{"text":"{id}"}}',
+                        weight=weight,
+                        eligible=None,
+                        excluded="[]",
+                        arrived_slot=slot,
+                        arrived_at=self.at,
                     )
                     for id in ids
                 ]
@@ -111,19 +120,36 @@ class Stored:
             self.tokens += 1
             self.leases[a.item, labeler] = f"{self.stream}-{self.tokens}"
         rows = [
-            LeaseRow(self.leases[a.item, labeler], self.stream, a.item, labeler, self.at, 60.0)
+            LeaseRow(
+                token_hash=self.leases[a.item, labeler],
+                stream=self.stream,
+                item=a.item,
+                labeler=labeler,
+                given_at=self.at,
+                ttl=60.0,
+            )
             for a in given
         ]
-        self.commit(AddLeases(rows))
+        self.commit(Insert(rows))
         return given[0].item if given else None
 
     def label(self, item: str, labeler: str, said: str) -> None:
         late = item not in self.engine.outstanding
         self.engine.observe(Label(item, labeler, said))
         self.labelled[item] += 1
-        row = LabelRow(self.stream, item, labeler, said, self.at, self.engine.slot, late, None, "x")
+        row = LabelRow(
+            stream=self.stream,
+            item=item,
+            labeler=labeler,
+            said=said,
+            at=self.at,
+            slot=self.engine.slot,
+            late=late,
+            lead_seconds=None,
+            source="x",
+        )
         ends = [LeaseEnd(t, "done", self.at) for t in [self.leases.pop((item, labeler), "")] if t]
-        self.commit(AddLabels([row]), EndLeases(ends))
+        self.commit(Insert([row]), EndLeases(ends))
 
     def release(self, item: str, labeler: str) -> None:
         self.engine.release(item, labeler)
@@ -134,8 +160,8 @@ class Stored:
         self.commit()
 
     def snapshot(self) -> None:
-        row = SnapshotRow(self.stream, self.n, self.at, self.engine.snapshot())
-        self.storage.write([SaveSnapshot(row)])
+        row = SnapshotRow(stream=self.stream, n=self.n, at=self.at, body=self.engine.snapshot())
+        self.storage.write([Insert([row])])
 
 
 def play(storage: Storage, slots: int = 12, seed: int = 0, stream: str = "posts") -> Stored:

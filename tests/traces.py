@@ -1,4 +1,4 @@
-"""Phoenix and MLflow in tests: a double of both, and a project with items in one of them."""
+"""Phoenix, MLflow and Langfuse in tests: a double of them, and a project with items in one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
-from venire.connectors.traces.mlflow import Mlflow
-from venire.connectors.traces.phoenix import Phoenix
+from venire.connectors.traces import source_of
 from venire.connectors.traces.source import Found, Source, give_verdicts
 
 
 class Double(BaseHTTPRequestHandler):
-    """As much of Phoenix 20 and MLflow 3.18 as the connectors use."""
+    """As much of Phoenix 20, MLflow 3.18 and Langfuse 3 as the connectors use.
+
+    Langfuse by its OpenAPI document; it was not tried against a real one.
+    """
 
     state: dict[str, Any]
     down: threading.Event  # set: what was asked is done, and nobody gets an answer
@@ -29,6 +31,8 @@ class Double(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         asked, parts = parse_qs(url.query), url.path.split("/")
+        if parts[2] == "public":
+            return self.langfuse(parts[3:], asked)
         if parts[1] == "v1":
             if parts[3] not in self.state["spans"]:
                 return self.say(404, "Project not found")
@@ -56,6 +60,8 @@ class Double(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         parts = urlsplit(self.path).path.split("/")
+        if parts[2] == "public":
+            return self.kept_by_langfuse(parts[3:], body)
         if parts[1] == "v1":
             if parts[2] == "projects" and len(parts) == 3:
                 self.state["spans"][body["name"]] = []
@@ -93,6 +99,10 @@ class Double(BaseHTTPRequestHandler):
     def do_PATCH(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         parts = self.path.split("/")
+        if parts[2] == "public":
+            items = self.state["queues"][parts[4]]["items"]
+            next(one for one in items if one["id"] == parts[6])["status"] = body["status"]
+            return self.say(200, {})
         for one in self.trace(parts[-3])["assessments"]:
             if one["assessment_id"] == parts[-1]:
                 one |= {key: body["assessment"][key] for key in body["update_mask"].split(",")}
@@ -103,6 +113,39 @@ class Double(BaseHTTPRequestHandler):
         trace = self.trace(parts[-3])
         trace["assessments"] = [a for a in trace["assessments"] if a["assessment_id"] != parts[-1]]
         self.say(200, {})
+
+    def langfuse(self, parts: list[str], asked: dict[str, list[str]]) -> None:
+        if parts[0] == "traces":
+            found = self.state["logged"].get(parts[1])
+            if found is None:
+                return self.say(404, {"error": "LangfuseNotFoundError", "message": "not found"})
+            return self.say(200, {**found, "scores": list(found["scores"].values())})
+        queues = self.state["queues"]
+        rows = [{"id": id, "name": queue["name"]} for id, queue in queues.items()]
+        if len(parts) > 1:
+            rows = queues[parts[1]]["items"]
+        page, limit = int(asked["page"][0]), int(asked["limit"][0])
+        meta = {"page": page, "limit": limit, "totalItems": len(rows)}
+        meta["totalPages"] = -(-len(rows) // limit)
+        return self.say(200, {"data": rows[(page - 1) * limit : page * limit], "meta": meta})
+
+    def kept_by_langfuse(self, parts: list[str], body: dict[str, Any]) -> None:
+        if parts == ["annotation-queues"]:
+            made = {"id": uuid4().hex, "name": body["name"], "items": []}
+            self.state["queues"][made["id"]] = made
+            return self.say(200, made)
+        if parts == ["traces"]:
+            self.state["logged"][body["id"]] = {**body, "scores": {}}
+        elif parts == ["scores"]:
+            id = body.get("id") or uuid4().hex
+            source = "ANNOTATION" if body.get("authorUserId") else "API"
+            score = {**body, "id": id, "source": source, "updatedAt": str(time.time())}
+            score |= {"stringValue": body["value"], "value": None}
+            self.state["logged"][body["traceId"]]["scores"][id] = score
+        else:
+            item = {**body, "id": uuid4().hex, "status": "PENDING"}
+            self.state["queues"][parts[1]]["items"].append(item)
+        return self.say(200, {})
 
     def trace(self, id: str) -> Any:
         every = (row for rows in self.state["traces"].values() for row in rows)
@@ -126,7 +169,13 @@ class Doubles:
     """A running double, which may be killed and started again with what it had."""
 
     state: dict[str, Any] = field(
-        default_factory=lambda: {"spans": {}, "annotations": {}, "traces": {}}
+        default_factory=lambda: {
+            "spans": {},
+            "annotations": {},
+            "traces": {},
+            "queues": {},
+            "logged": {},
+        }
     )
     port: int = 0
     server: ThreadingHTTPServer | None = None
@@ -166,6 +215,8 @@ class Kept:
         self.program, self.url, self.project = program, url, f"p-{uuid4().hex[:8]}"
         if program == "phoenix":
             self.post("/v1/projects", {"name": self.project})
+        elif program == "langfuse":
+            self.queue = self.post("/api/public/annotation-queues", {"name": self.project})["id"]
         else:
             made = self.post("/api/2.0/mlflow/experiments/create", {"name": self.project})
             self.experiment = made["experiment_id"]
@@ -178,8 +229,7 @@ class Kept:
             return json.loads(got.read() or b"null")
 
     def source(self, url: str | None = None, project: str | None = None) -> Source:
-        kind = Phoenix if self.program == "phoenix" else Mlflow
-        return kind(url or self.url, project or self.project, "correct")
+        return source_of(self.program, url or self.url, project or self.project, "correct")
 
     def add_items(self, count: int) -> list[str]:
         if self.program == "phoenix":
@@ -199,6 +249,13 @@ class Kept:
             self.post(f"/v1/projects/{self.project}/spans", {"data": spans})
             while asyncio.run(self.read()).traces < count:  # the real one queues them
                 time.sleep(0.1)
+            return ids
+        if self.program == "langfuse":
+            ids = [uuid4().hex for _ in range(count)]
+            for id in ids:
+                self.post("/api/public/traces", {"id": id, "name": "llm", "input": id})
+                item = {"objectId": id, "objectType": "TRACE"}
+                self.post(f"/api/public/annotation-queues/{self.queue}/items", item)
             return ids
         ids = [f"tr-{uuid4().hex}" for _ in range(count)]
         where = {"experiment_id": self.experiment}
@@ -226,6 +283,12 @@ class Kept:
                 for id, who, said in rows
             ]
             self.post("/v1/span_annotations?sync=true", {"data": data})
+            return
+        if self.program == "langfuse":
+            for id, who, said in rows:
+                person = {"authorUserId": who} if who == "ann" else {"metadata": {"labeler": who}}
+                score = {"traceId": id, "name": "correct", "value": said, **person}
+                self.post("/api/public/scores", score)
             return
         for id, who, said in rows:
             human = who == "ann"

@@ -25,7 +25,7 @@ __all__ = ["CEILINGS", "above", "measure"]
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
     "largest folders": 42,
-    "lines of a file": 560,
+    "lines of a file": 650,
     "lines of the file of Algorithm 1": 160,
     "lines of a function": 100,
     "longest import chain from the server": 42,

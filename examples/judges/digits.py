@@ -2,12 +2,16 @@
 
 python -m examples.judges.digits > items.jsonl                # which digit is it?
 python -m examples.judges.digits --answers > answers.jsonl    # is this answer right?
+python -m examples.judges.digits --pictures pictures > answers.jsonl    # the same, with images
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import struct
+import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,8 +63,49 @@ def answers(count: int = 500, seed: int = 0) -> list[dict[str, str]]:
     return rows
 
 
+def png(drawing: str) -> bytes:
+    """A drawing as an image: 8 x 8 pixels of grey."""
+    levels = look(drawing).reshape(SIDE, SIDE).astype(int)
+    rows = b"".join(b"\0" + bytes(255 - 31 * int(level) for level in row) for row in levels)
+    head = struct.pack(">2I5B", SIDE, SIDE, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
+def drawing_of(image: bytes) -> str:
+    """The drawing in an image of `png`.
+
+    >>> drawing_of(png(draw(np.arange(64) // 4))) == draw(np.arange(64) // 4)
+    True
+    """
+    start = image.index(b"IDAT")
+    (length,) = struct.unpack(">I", image[start - 4 : start])
+    rows = zlib.decompress(image[start + 4 : start + 4 + length])
+    grey = np.frombuffer(rows, np.uint8).reshape(SIDE, SIDE + 1)[:, 1:].astype(int)
+    return draw((255 - grey) // 31 * 2)
+
+
+def with_pictures(folder: Path, count: int = 300) -> list[dict[str, str]]:
+    """Answers of the system alpha to pictures, which are written; every second has a solution."""
+    folder.mkdir(exist_ok=True)
+    rows = []
+    for n, (item, said) in enumerate(zip(items(count), answers(count)[::2], strict=True)):
+        path = folder / f"{item['id']}.png"
+        path.write_bytes(png(item["drawing"]))
+        known = {"solution": item["truth"]} if n % 2 else {}
+        about = {"id": item["id"], "photo": f"{folder.name}/{path.name}", "answer": said["answer"]}
+        rows.append({**about, **known, "truth": said["truth"]})
+    return rows
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", action="store_true", help="1,000 answers of two systems")
-    for item in answers() if parser.parse_args().answers else items():
-        print(json.dumps(item))
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="300 answers to pictures")
+    options = parser.parse_args()
+    rows = answers() if options.answers else items()
+    for row in with_pictures(options.pictures) if options.pictures else rows:
+        print(json.dumps(row))

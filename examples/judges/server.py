@@ -6,6 +6,7 @@ python -m examples.judges.server --port 8765 --faults 0.33
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import math
 import random
@@ -16,6 +17,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from examples.judges.digits import drawing_of
 from examples.judges.models import Model, trained
 
 FAULTS = ("busy", "down", "broken", "refused", "cut", "nonsense")
@@ -77,10 +79,13 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def completion(model: Model, asked: Any, fault: str | None) -> dict[str, Any]:
-    """A chat completion, with log-probabilities if they were asked for."""
-    prompt = "\n".join(message["content"] for message in asked["messages"])
-    label, shares = judgement(model, asked["messages"][-1]["content"])
-    text = json.dumps({"label": "a horse" if fault == "nonsense" else label})
+    """A chat completion, with reasons and log-probabilities if they were asked for."""
+    prompt = "\n".join(seen(message["content"]) for message in asked["messages"])
+    label, shares, why = judgement(model, seen(asked["messages"][-1]["content"]))
+    form = asked.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    said = {"rationale": why} if "rationale" in form.get("properties", ()) else {}
+    text = json.dumps({**said, "label": "a horse" if fault == "nonsense" else label})
+    text = text if form else label  # its own answer
     message = {"role": "assistant", "content": None if fault == "refused" else text}
     message["refusal"] = "I would rather not." if fault == "refused" else None
     finish = "length" if fault == "cut" else "stop"
@@ -91,16 +96,36 @@ def completion(model: Model, asked: Any, fault: str | None) -> dict[str, Any]:
     return {"object": "chat.completion", "choices": [choice], "usage": usage}
 
 
-def judgement(model: Model, question: str) -> tuple[str, dict[str, float]]:
-    """The digit that the model reads; or, of a line "Answer: 7", whether that is right."""
+def seen(content: Any) -> str:
+    """The text of a message; an image is the drawing in it."""
+    if isinstance(content, str):
+        return content
+    images = {"image_url": lambda part: drawing_of(base64.b64decode(part["url"].split(",")[1]))}
+    return "".join(
+        "\n" + images[part["type"]](part["image_url"]) + "\n"
+        if part["type"] in images
+        else part["text"]
+        for part in content
+    )
+
+
+def judgement(model: Model, question: str) -> tuple[str, dict[str, float], str]:
+    """The digit that the model reads; or, of a line "Answer: 7", whether that is right; and why.
+
+    It believes a correct answer that it is shown more than its eyes.
+    """
     (shares,) = model.shares(question)
     digit = max(shares, key=lambda name: shares[name])
+    why = f"I read a {digit}."
     answer = re.search(r"^Answer: (\d)$", question, re.M)
+    known = re.search(r"^A correct answer, for reference:\n(\d)", question, re.M)
     if answer is None:
-        return digit, shares
+        return digit, shares, why
+    if known is not None:
+        shares, digit, why = {known[1]: 0.99}, known[1], f"It should be a {known[1]}."
     agreed = shares.get(answer[1], 0.0)
     label = "right" if digit == answer[1] else "wrong"
-    return label, {"right": agreed, "wrong": 1 - agreed}
+    return label, {"right": agreed, "wrong": 1 - agreed}, why
 
 
 def tokens(text: str, label: str, shares: dict[str, float]) -> list[dict[str, Any]]:

@@ -2,19 +2,31 @@
 
 Each verb of `Scheduler` that changes anything appends one of these, and the state is a fold over
 them. All are frozen values, and all say in which slot they happened.
+
+A kind of event is one class: its fields, its name in logs (`kind`), how it is written as JSON
+(`body`) and read back (`read`), how a scheduler does it again (`redo`), and how it is shown in the
+API and in server-sent events (`view`). Bodies are lists in the order of the fields, which keeps a
+log small. A new field goes to the end and has a default, so that older logs stay readable. Floats
+are written as Python's `repr` does, so that the very same number comes back; `nan` and the
+infinities, which JSON does not have, are strings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import astuple, dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Literal
 
 from venire.budget import Budget
+from venire.errors import InputError
 from venire.model import (
+    NOBODY,
     Assignment,
     Bounds,
     Exit,
+    ExitReason,
     Item,
     ItemId,
     Label,
@@ -25,10 +37,12 @@ from venire.model import (
 )
 
 __all__ = [
+    "KINDS",
     "Arrived",
     "Assigned",
     "Changed",
     "Closed",
+    "ClosedPart",
     "Event",
     "GoldGiven",
     "Joined",
@@ -39,85 +53,404 @@ __all__ = [
     "Withdrawn",
 ]
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+_kinds: Final[dict[str, type[Event]]] = {}
+
+#: Every kind of event by its name in a log.
+KINDS: Final = MappingProxyType(_kinds)
+
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
-    """Items entered."""
+class Event:
+    """Something that happened in a slot; what it was is said by the subclass."""
 
     slot: int
-    items: tuple[Item, ...]
+
+    #: Its name in a log.
+    kind: ClassVar[str] = ""
+
+    #: Its name for readers, if that is another.
+    shown_as: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        _kinds[cls.kind] = cls
+
+    def body(self) -> Any:
+        """What is kept in the log beside slot and kind: something that JSON has."""
+        raise NotImplementedError
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Event:
+        """The event of a body."""
+        raise NotImplementedError
+
+    @classmethod
+    def body_of(cls, run: Sequence[Any]) -> list[tuple[int, Any]]:
+        """The bodies of a run of such events in one slot, and how many events each has."""
+        return [(1, event.body()) for event in run]
+
+    @classmethod
+    def read_all(cls, slot: int, body: Any) -> Sequence[Event]:
+        """The events of a body."""
+        return [cls.read(slot, body)]
+
+    def redo(self, engine: Any) -> None:
+        """Call the verb of a `Scheduler` again that made it."""
+        raise NotImplementedError
+
+    def view(self) -> dict[str, Any]:
+        """What readers of the API see of it."""
+        raise NotImplementedError
+
+    @classmethod
+    def view_of(cls, run: Sequence[Any]) -> dict[str, Any]:
+        """What readers see of the events of one body."""
+        return dict(run[0].view())
+
+
+def _number(value: float) -> float | str:
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _scalar(value: Any) -> Any:
+    if type(value) not in _SCALARS or value != value:
+        raise InputError(f"got the label {value!r}, expected a string, a number or a truth value")
+    return value
+
+
+def _names(names: frozenset[str] | None) -> list[str] | None:
+    return None if names is None else sorted(names)
+
+
+def _verdict(verdict: Verdict) -> list[Any]:
+    return [_scalar(verdict.label), _number(verdict.confidence)]
+
+
+def _revision(r: Revision) -> list[Any]:
+    return [r.item, int(r.slot), *_verdict(r.before), *_verdict(r.verdict), int(r.labels)]
+
+
+def _read_revision(body: Any) -> Revision:
+    item, when, old, was, new, sure, labels = body
+    return Revision(item, when, Verdict(old, float(was)), Verdict(new, float(sure)), labels)
+
+
+def _view_of_revision(r: Revision) -> dict[str, Any]:
+    return {
+        "item": r.item,
+        "before": r.before.label,
+        "before_confidence": r.before.confidence,
+        "verdict": r.verdict.label,
+        "confidence": r.verdict.confidence,
+        "labels": r.labels,
+    }
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class Arrived(Event):
+    """Items entered."""
+
+    kind: ClassVar[str] = "arrived"
+
+    items: tuple[Item, ...]
+
+    def body(self) -> Any:
+        """Id, weight and who may label it; its own confidence if it has one."""
+        return [
+            [item.id, item.weight, _names(item.eligible), _names(item.excluded)]
+            + ([] if item.min_confidence is None else [item.min_confidence])
+            for item in self.items
+        ]
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Arrived:
+        """The event of a body."""
+        made = (
+            Item(id, weight, only, frozenset(barred) if barred else NOBODY, *more)
+            for id, weight, only, barred, *more in body
+        )
+        return cls(slot, tuple(made))
+
+    def redo(self, engine: Any) -> None:
+        """They enter."""
+        engine.arrive(self.items)
+
+    def view(self) -> dict[str, Any]:
+        """Their ids."""
+        return {"items": [item.id for item in self.items]}
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned(Event):
     """Work was handed out, to everyone (`asked` is None) or to those who asked for it.
 
     Those who asked may hold `ahead` items more than their capacity.
     """
 
-    slot: int
+    kind: ClassVar[str] = "assigned"
+
     assignments: tuple[Assignment, ...]
     asked: tuple[LabelerId, ...] | None = None
     ahead: int = 0
 
+    def body(self) -> Any:
+        """The assignments, and who asked for how much."""
+        given = [[int(a.slot), a.item, a.labeler, _number(a.gain)] for a in self.assignments]
+        asked = None if self.asked is None else list(self.asked)
+        return [given, asked, self.ahead] if self.ahead else [given, asked]
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Assigned:
+        """The event of a body."""
+        given, asked, *ahead = body
+        assignments = tuple(
+            Assignment(when, item, labeler, float(gain)) for when, item, labeler, gain in given
+        )
+        return cls(slot, assignments, None if asked is None else tuple(asked), *ahead)
+
+    def redo(self, engine: Any) -> None:
+        """Work is handed out."""
+        engine.assign(self.asked, self.ahead)
+
+    def view(self) -> dict[str, Any]:
+        """Who got what, and the gain that was seen in it."""
+        given = [
+            {"item": a.item, "labeler": a.labeler, "gain": _finite(a.gain)}
+            for a in self.assignments
+        ]
+        return {"assignments": given}
+
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Event):
     """A label came back; `late` says that its item had already left."""
 
-    slot: int
+    kind: ClassVar[str] = "observed"
+
     label: Label
     late: bool
 
+    @classmethod
+    def body_of(cls, run: Sequence[Observed]) -> list[tuple[int, Any]]:
+        """One body for a run of labels: a list for each field, and the places of the late ones."""
+        labels = [event.label for event in run]
+        said = [label.said for label in labels]
+        if not set(map(type, said)) <= {str}:
+            said = [_scalar(value) for value in said]
+        late = [place for place, event in enumerate(run) if event.late]
+        whose = [label.labeler for label in labels]
+        return [(len(run), [[label.item for label in labels], whose, said, late])]
+
+    @classmethod
+    def read_all(cls, slot: int, body: Any) -> Sequence[Event]:
+        """The events of a body."""
+        items, labelers, said, late = body
+        triples = zip(items, labelers, said, strict=True)
+        if not late:
+            return [cls(slot, Label(*triple), False) for triple in triples]
+        places = set(late)
+        return [cls(slot, Label(*triple), k in places) for k, triple in enumerate(triples)]
+
+    def redo(self, engine: Any) -> None:
+        """The label comes."""
+        engine.observe(self.label)
+
+    def view(self) -> dict[str, Any]:
+        """Who said what of which item."""
+        said = self.label
+        return {"item": said.item, "labeler": said.labeler, "said": said.said, "late": self.late}
+
+    @classmethod
+    def view_of(cls, run: Sequence[Observed]) -> dict[str, Any]:
+        """All labels of a run."""
+        return {"labels": [event.view() for event in run]}
+
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class Released(Event):
     """A label will not come: the lease ended, or the labeler gave the work back.
 
     `barred` says that the labeler is not to get the item again.
     """
 
-    slot: int
+    kind: ClassVar[str] = "released"
+
     item: ItemId
     labeler: LabelerId
     barred: bool = False
 
+    def body(self) -> Any:
+        """Item, labeler, barred."""
+        return [self.item, self.labeler, self.barred]
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Released:
+        """The event of a body."""
+        return cls(slot, *body)
+
+    def redo(self, engine: Any) -> None:
+        """The work is free again."""
+        engine.release(self.item, self.labeler, self.barred)
+
+    def view(self) -> dict[str, Any]:
+        """All of it."""
+        return {"item": self.item, "labeler": self.labeler, "barred": self.barred}
+
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Event):
     """A labeler joined the panel, or came back."""
 
-    slot: int
+    kind: ClassVar[str] = "joined"
+
     labeler: Labeler
 
+    def body(self) -> Any:
+        """Name, competence, capacity, and the price if there is one."""
+        who = self.labeler
+        return [who.id, who.competence, who.capacity, *([who.price] if who.price else [])]
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Joined:
+        """The event of a body."""
+        return cls(slot, Labeler(*body))
+
+    def redo(self, engine: Any) -> None:
+        """The labeler joins."""
+        engine.join(self.labeler)
+
+    def view(self) -> dict[str, Any]:
+        """Name, capacity, and the price if there is one."""
+        who = self.labeler
+        priced = {"price": who.price} if who.price else {}
+        return {"labeler": who.id, "capacity": who.capacity, **priced}
+
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Left(Event):
     """A labeler left the panel; labels in flight may still come."""
 
-    slot: int
+    kind: ClassVar[str] = "left"
+
     labeler: LabelerId
+
+    def body(self) -> Any:
+        """The name."""
+        return self.labeler
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Left:
+        """The event of a body."""
+        return cls(slot, body)
+
+    def redo(self, engine: Any) -> None:
+        """The labeler leaves."""
+        engine.leave(self.labeler)
+
+    def view(self) -> dict[str, Any]:
+        """The name."""
+        return {"labeler": self.labeler}
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Event):
     """A slot ended: the items that left, and the revised verdicts of items that had left."""
 
-    slot: int
+    kind: ClassVar[str] = "closed"
+
     exits: tuple[Exit, ...]
     revisions: tuple[Revision, ...] = ()
 
+    def body(self) -> Any:
+        """The exits; if there are revisions, both by name."""
+        exits = [
+            [e.item, int(e.arrival), int(e.slot), int(e.labels), *_verdict(e.verdict), e.reason]
+            for e in self.exits
+        ]
+        if not self.revisions:
+            return exits
+        return {"exits": exits, "revisions": [_revision(r) for r in self.revisions]}
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Closed:
+        """The event of a body."""
+        both = body if isinstance(body, dict) else {"exits": body, "revisions": ()}
+        exits = tuple(
+            Exit(item, arrival, left, labels, Verdict(label, float(confidence)), ExitReason(reason))
+            for item, arrival, left, labels, label, confidence, reason in both["exits"]
+        )
+        return cls(slot, exits, tuple(map(_read_revision, both["revisions"])))
+
+    def redo(self, engine: Any) -> None:
+        """The slot ends."""
+        engine.close()
+
+    def view(self) -> dict[str, Any]:
+        """Who left, with which verdict and why, and what was revised."""
+        exits = [
+            {
+                "item": e.item,
+                "verdict": e.verdict.label,
+                "confidence": e.verdict.confidence,
+                "labels": e.labels,
+                "reason": e.reason,
+            }
+            for e in self.exits
+        ]
+        return {"exits": exits, "revisions": [_view_of_revision(r) for r in self.revisions]}
+
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class ClosedPart(Closed):
+    """Some of the exits and revisions of a slot; the next event has more of them.
+
+    A store cuts a large slot into parts: see `server.store.slot_parts`. Its own kind is for older
+    versions of venire, which would take it for the whole.
+    """
+
+    kind: ClassVar[str] = "closing"
+    shown_as: ClassVar[str] = "closed"
+
+    more: Literal[True] = True
+
+    def view(self) -> dict[str, Any]:
+        """As that of the whole slot, marked."""
+        return {"more": True, **Closed.view(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn(Event):
     """An item was withdrawn, without a verdict."""
 
-    slot: int
+    kind: ClassVar[str] = "withdrawn"
+
     item: ItemId
+
+    def body(self) -> Any:
+        """Its id."""
+        return self.item
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Withdrawn:
+        """The event of a body."""
+        return cls(slot, body)
+
+    def redo(self, engine: Any) -> None:
+        """It is withdrawn."""
+        engine.withdraw(self.item)
+
+    def view(self) -> dict[str, Any]:
+        """Its id."""
+        return {"item": self.item}
 
 
 @dataclass(frozen=True, slots=True)
-class GoldGiven:
+class GoldGiven(Event):
     """Somebody who is trusted said what the class of an item is.
 
     `before` is the verdict that it had left with, or was revised to; None while it is open, or
@@ -125,7 +458,8 @@ class GoldGiven:
     to be its class before, if that was wrong.
     """
 
-    slot: int
+    kind: ClassVar[str] = "gold"
+
     item: ItemId
     label: Hashable
     before: Verdict | None = None
@@ -139,17 +473,59 @@ class GoldGiven:
             return None
         return Revision(self.item, self.slot, self.before, Verdict(self.label, 1.0), self.labels)
 
+    def body(self) -> Any:
+        """Item, label, the verdict before with how many labels; what is corrected, if anything."""
+        before = None if self.before is None else _verdict(self.before)
+        body = [self.item, _scalar(self.label), before, int(self.labels)]
+        return body if self.corrects is None else [*body, _scalar(self.corrects)]
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> GoldGiven:
+        """The event of a body."""
+        item, label, before, labels, *corrects = body
+        was = None if before is None else Verdict(before[0], float(before[1]))
+        return cls(slot, item, label, was, labels, *corrects)
+
+    def redo(self, engine: Any) -> None:
+        """It is said again."""
+        how = self.item, self.label, self.before, self.labels
+        engine.gold(*how, corrects=self.corrects, warn=False)
+
+    def view(self) -> dict[str, Any]:
+        """Item and label, and what is corrected, if anything."""
+        told = {"item": self.item, "label": self.label}
+        return told if self.corrects is None else {**told, "corrects": self.corrects}
+
 
 @dataclass(frozen=True, slots=True)
-class Revised:
+class Revised(Event):
     """An item that has left was decided again, apart from its own labels."""
 
-    slot: int
+    kind: ClassVar[str] = "revised"
+
     revision: Revision
+
+    def body(self) -> Any:
+        """The revision."""
+        return _revision(self.revision)
+
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Revised:
+        """The event of a body."""
+        return cls(slot, _read_revision(body))
+
+    def redo(self, engine: Any) -> None:
+        """It is decided again."""
+        r = self.revision
+        engine.revise(r.item, r.verdict, r.before, r.labels)
+
+    def view(self) -> dict[str, Any]:
+        """The revision."""
+        return _view_of_revision(self.revision)
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Event):
     """Settings changed; None: as before. Names are as `--policy` and `--learning` take them.
 
     A budget of "none" says that it ended.
@@ -157,7 +533,8 @@ class Changed:
     each with the name of its family.
     """
 
-    slot: int
+    kind: ClassVar[str] = "changed"
+
     policy: str | None = None
     learning: str | None = None
     bounds: Bounds | None = None
@@ -167,17 +544,40 @@ class Changed:
     costs: tuple[tuple[Hashable, Hashable, float], ...] | None = None
     families: tuple[tuple[Hashable, Hashable], ...] | None = None
 
+    def body(self) -> Any:
+        """The fields in order, as far as they are needed."""
+        limits = None if self.bounds is None else list(astuple(self.bounds))
+        budget: Any = self.budget
+        if isinstance(budget, Budget):
+            budget = list(astuple(budget))
+        costs = None if self.costs is None else [list(cost) for cost in self.costs]
+        families = None if self.families is None else [list(pair) for pair in self.families]
+        body = [self.policy, self.learning, limits, self.c, self.revisions, budget, costs, families]
+        ends = 8 if families is not None else 5 if budget is None and costs is None else 7
+        return body[:ends]
 
-Event: TypeAlias = (
-    Arrived
-    | Assigned
-    | Observed
-    | Released
-    | Joined
-    | Left
-    | Closed
-    | Withdrawn
-    | GoldGiven
-    | Revised
-    | Changed
-)
+    @classmethod
+    def read(cls, slot: int, body: Any) -> Changed:
+        """The event of a body; before bounds had six parts, there was no floor."""
+        policy, learning, limits, *more = body
+        if len(more) > 2 and isinstance(more[2], list):
+            more[2] = Budget(*more[2])
+        for place in (3, 4):
+            if len(more) > place and more[place] is not None:
+                more[place] = tuple(map(tuple, more[place]))
+        bounds = None if limits is None else Bounds(*limits)
+        if bounds is not None and len(limits) < 6:
+            bounds = replace(bounds, floor=False)
+        return cls(slot, policy, learning, bounds, *more)
+
+    def redo(self, engine: Any) -> None:
+        """The settings change."""
+        costs = None if self.costs is None else {(t, v): x for t, v, x in self.costs}
+        families = None if self.families is None else dict(self.families)
+        how = self.policy, self.learning, self.bounds, self.c, self.revisions, self.budget
+        engine.change(*how, costs=costs, families=families)
+
+    def view(self) -> dict[str, Any]:
+        """Policy and way of learning, and families if they changed."""
+        kin = {} if self.families is None else {"families": dict(self.families)}
+        return {"policy": self.policy, "learning": self.learning, **kin}

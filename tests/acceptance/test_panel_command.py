@@ -56,6 +56,22 @@ def test_the_report_names_who_can_go(capsys: pytest.CaptureFixture[str]) -> None
     assert not found["measured"]
 
 
+def test_the_best_panel_at_a_price(capsys: pytest.CaptureFixture[str]) -> None:
+    files = "labels.csv", "--prices", "prices.csv", "--gold", "truth.csv"
+    cheap = run(capsys, "panel", *files, "--most", "600", "--json")
+    assert cheap["cheapest"] <= 600  # llama or palm, or both
+    stay = {member["labeler"] for member in cheap["members"] if member["stays"]}
+    assert stay <= {"llama", "palm", "coin"}
+    dear = run(capsys, "panel", *files, "--most", "8000", "--json")
+    stay = {member["labeler"] for member in dear["members"] if member["stays"]}
+    assert "gpt" in stay
+    assert dear["expected"]["value"] >= cheap["expected"]["value"]
+    assert "at most 8,000: " in run(capsys, "panel", *files, "--most", "8000")
+    both = run(capsys, "panel", *files, "--most", "8000", "--want", "0.9", code=2)
+    assert "got both want and most" in both
+    assert "at least the cost of one" in run(capsys, "panel", *files, "--most", "3", code=2)
+
+
 def test_the_report_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     files = "labels.csv", "--prices", "prices.csv", "--truth", "truth.csv"
     said = run(capsys, "panel", *files, "--want", "0.8")

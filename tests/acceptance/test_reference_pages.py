@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -12,7 +11,7 @@ import typer
 
 import venire as vn
 from venire.batch.labelling import KEYS
-from venire.cli import COMMANDS, MODULES
+from venire.cli import COMMANDS, command_of
 from venire.files import (
     assignments_output,
     drawn_output,
@@ -48,8 +47,7 @@ def rows(page: str) -> dict[str, list[str]]:
 
 def paths_of(command: str) -> list[str]:
     """The files of a command as its help names them: `--out`, or `LABELS` for an argument."""
-    module = MODULES.get(command, f"venire.cli.{command}")
-    function = getattr(import_module(module), module.rpartition(".")[2])
+    function = command_of(command)
     found = []
     for name, hint in get_type_hints(function, include_extras=True).items():
         kinds = get_args(hint) or (hint,)

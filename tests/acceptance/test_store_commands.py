@@ -16,11 +16,10 @@ from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.cli import main
 from venire.server.store import (
-    AddAudit,
-    AddStream,
     AuditRow,
     DeleteStream,
     ErasePayload,
+    Insert,
     MarkDeleted,
     PurgeStream,
     Storage,
@@ -84,14 +83,26 @@ def test_verify_goes_on_where_it_was(store: Storage, run: Run, tmp_path: Path) -
 def test_verify_sees_whether_what_was_deleted_is_gone(
     store: Storage, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def line(action: str, stream: str, subject: str | None = None) -> AddAudit:
-        return AddAudit([AuditRow(0, 1.8e9, "me (key_1)", "key_1", action, stream, subject)])
+    def line(action: str, stream: str, subject: str | None = None) -> Insert:
+        return Insert(
+            [
+                AuditRow(
+                    n=0,
+                    at=1.8e9,
+                    actor="me (key_1)",
+                    key="key_1",
+                    action=action,
+                    stream=stream,
+                    subject=subject,
+                )
+            ]
+        )
 
     store.write([line("stream.delete", "old"), line("item.erase", "posts", "item-0-0")])
     said = run("verify", code=1)
     assert "the payload of item 'item-0-0' is there, though it was erased" in said
     assert "old: deleted 2027-01-15T08:00:00+00:00 by me (key_1): nothing of it is left" in said
-    store.write([AddStream(StreamRow("old", 1.0)), MarkDeleted("old", 2.0)])
+    store.write([Insert([StreamRow(name="old", created_at=1.0)]), MarkDeleted("old", 2.0)])
     found = run("verify", "--json", code=1)
     assert [each["ok"] for each in found] == [False, False], "the deletion is not finished"
     store.write([ErasePayload("posts", "item-0-0"), PurgeStream("old", 9), DeleteStream("old")])

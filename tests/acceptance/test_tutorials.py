@@ -26,6 +26,7 @@ CLOSE = {
     "aggregate-a-table": 0.05,
     "own-policy": 0.05,
     "judge-answers": 0.15,
+    "judges-that-see": 0.05,
     "ask-an-expert": 0.05,
 }
 
@@ -132,12 +133,21 @@ def half_an_hour_pays(newcomer: Newcomer) -> None:
     assert 50 < low < 59.4 < high
 
 
+def reasons_are_kept_and_solutions_help(newcomer: Newcomer) -> None:
+    plain, told, _ = numbers(re.findall(rf"({NUMBER})% right", newcomer.said[-1]))
+    assert told > plain > 85
+    rows = rows_of(newcomer.folder / "labels-reference.csv")
+    assert all(row["rationale"].startswith(("I read a ", "It should be a ")) for row in rows)
+    assert "I read a " in (newcomer.folder / "report.html").read_text()
+
+
 CHECKS: dict[str, Callable[[Newcomer], None]] = {
     "judge-answers": the_better_system_is_found,
     "moderate-a-stream": the_person_gets_what_programs_cannot_decide,
     "aggregate-a-table": the_table_is_better_than_a_majority,
     "label-images": the_team_has_labelled_everything,
     "ask-an-expert": half_an_hour_pays,
+    "judges-that-see": reasons_are_kept_and_solutions_help,
     "own-policy": the_second_idea_pays_in_bursts,
 }
 

@@ -72,6 +72,7 @@ def check_access() -> Callable[[Any, str], None]:
 def page(browser: Any) -> Iterator[Any]:
     """A new window without cookies, which must not meet an error."""
     context = browser.new_context(viewport={"width": 1100, "height": 760})
+    context.set_default_timeout(120_000)  # to catch a hang only
     opened = context.new_page()
     faults: list[str] = []
     opened.on("pageerror", lambda fault: faults.append(str(fault)))

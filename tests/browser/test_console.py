@@ -198,7 +198,7 @@ def test_the_day_of_an_operator(page: Any, process: Process) -> None:
         revised = told("item.revised")[0]
         assert (revised["item"], revised["before"], revised["verdict"]) == ("s2", "spam", "ok")
         assert told("alarm.raised")[0]["rule"] == "queue"
-        until(lambda: len(told("alarm.cleared")) == 1, 90)
+        until(lambda: len(told("alarm.cleared")) == 1)
     hook.server.shutdown()
     hook.server.server_close()
 

@@ -204,7 +204,7 @@ def test_thirty_classes_are_found_by_typing(
     names = [f"topic {n}" for n in range(20)] + ["Politics", "Police", "Économie", "sport", "arts",
              "music", "film", "food", "travel", "health"]  # fmt: skip
     with process.client() as client:
-        fill(client, "many", "a", "b", "c", "d", classes=names, undo_seconds=10)
+        fill(client, "many", "a", "b", "c", "d", classes=names, undo_seconds=600)
         open_at(page, process, ann, "many")
         check_access(page, "many")
         picture(page, "many-classes")
@@ -225,6 +225,8 @@ def test_thirty_classes_are_found_by_typing(
         page.keyboard.press("Shift+U")
         shows(page, "c")
         page.keyboard.press("3")
+        shows(page, "d")
+        page.goto(f"{process.url}/docs")  # leaving sends them
         until(lambda: said(client, "many", 3) == ["Police", "Économie", "topic 2"])
 
 

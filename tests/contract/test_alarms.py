@@ -8,11 +8,9 @@ import pytest
 
 from venire.errors import StoreError
 from venire.server.store import (
-    AddAlarms,
-    AddAudit,
-    AddStream,
     AlarmRow,
     AuditRow,
+    Insert,
     StreamRow,
     open_storage,
 )
@@ -20,23 +18,41 @@ from venire.server.store import (
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
 def test_alarms_are_kept_in_order(new_url: Callable[[str], str], kind: str) -> None:
-    rows = [AlarmRow("s", n, 4.5, "queue", "né", n == 1, 1 / 3, 0.25, "x") for n in (1, 2)]
+    rows = [
+        AlarmRow(
+            stream="s",
+            n=n,
+            at=4.5,
+            rule="queue",
+            subject="né",
+            raised=n == 1,
+            value=1 / 3,
+            threshold=0.25,
+            message="x",
+        )
+        for n in (1, 2)
+    ]
     with open_storage(new_url(kind)) as storage:
-        storage.write([AddStream(StreamRow("s", 0.0)), AddAlarms(rows)])
+        storage.write([Insert([StreamRow(name="s", created_at=0.0)]), Insert(rows)])
         assert storage.alarms("s") == rows
         assert storage.alarms("s", 1) == rows[1:]
         assert storage.alarms("s", 0, 1) == rows[:1]
         assert storage.alarms("other") == []
         for refused in (rows[0], rows[0]._replace(stream="nobody")):
             with pytest.raises(StoreError):
-                storage.write([AddAlarms([refused])])
+                storage.write([Insert([refused])])
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
 def test_the_audit_trail_is_read_backwards(new_url: Callable[[str], str], kind: str) -> None:
     with open_storage(new_url(kind)) as storage:
-        rows = [AuditRow(0, float(n), "me", None, "ab"[n % 2], "st"[n // 3]) for n in range(6)]
-        storage.write([AddAudit(rows)])
+        rows = [
+            AuditRow(
+                n=0, at=float(n), actor="me", key=None, action="ab"[n % 2], stream="st"[n // 3]
+            )
+            for n in range(6)
+        ]
+        storage.write([Insert(rows)])
 
         def times(*args: object) -> list[float]:
             return [row.at for row in storage.recent_audit(*args)]  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from tests.marks import nightly
 from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.servers import CONFIG, Studio, running
 from venire.connectors.label_studio import LabelStudio, StudioDown, StudioError, read_export
-from venire.connectors.label_studio.people import Person, make_tabs
+from venire.connectors.label_studio.annotations import Person, make_tabs
 from venire.connectors.label_studio.studio import FIELD, User, holding
 from venire.files.label_config import Control, find_control
 

@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 
 from tests.store.store import MemoryStorage
 from venire.server.store import (
-    AddChecks,
-    AddGold,
-    AddItems,
-    AddLabels,
-    AddRevisions,
-    AddStream,
     CheckRow,
     ExitRow,
     GoldRow,
+    Insert,
     ItemRow,
     ItemSearch,
     LabelRow,
@@ -41,36 +36,83 @@ ASKED = ["buy now", 'Y "n', "%_", "_", "k\\s", "ärger", "ÄRGER", "I1"]
 def _fill(storage: Storage) -> None:
     """Sixty items in two streams; some arrived at the same time, some are open."""
     for stream in ("s", "t"):
-        storage.write([AddStream(StreamRow(stream, 0.0))])
+        storage.write([Insert([StreamRow(name=stream, created_at=0.0)])])
     items = [_item("s", k) for k in range(60)] + [_item("t", k) for k in range(5)]
     exits = [_exit(k) for k in range(60) if k % 5]
     labels = [
-        LabelRow("s", f"i{k}", f"m{who}", "ok", 1.0, 0, False, None, "lease")
+        LabelRow(
+            stream="s",
+            item=f"i{k}",
+            labeler=f"m{who}",
+            said="ok",
+            at=1.0,
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="lease",
+        )
         for k in range(60)
         for who in range(k % 3)
     ]
-    gold = [GoldRow("s", f"i{k}", "ok", 1.0, "sent", "me") for k in range(1, 60, 7)]
+    gold = [
+        GoldRow(stream="s", item=f"i{k}", label="ok", at=1.0, source="sent", actor="me")
+        for k in range(1, 60, 7)
+    ]
     revised = [
-        RevisionRow("s", n + 1, f"i{1 + n % 4}", 0, 1.0, "ok", 0.5, f"v{n}", 0.5, 1)
+        RevisionRow(
+            stream="s",
+            n=n + 1,
+            item=f"i{1 + n % 4}",
+            slot=0,
+            at=1.0,
+            before="ok",
+            before_confidence=0.5,
+            verdict=f"v{n}",
+            confidence=0.5,
+            labels=1,
+        )
         for n in range(6)
     ]
-    storage.write([AddItems(items), LeaveItems(exits), AddLabels(labels), AddGold(gold)])
+    storage.write([Insert(items), LeaveItems(exits), Insert(labels), Insert(gold)])
     drawn = [
-        CheckRow("s", n, f"i{k}", 1.0, 0.5, "ok") for n, k in enumerate(range(1, 60, 2), 1) if k % 5
+        CheckRow(stream="s", n=n, item=f"i{k}", at=1.0, share=0.5, verdict="ok")
+        for n, k in enumerate(range(1, 60, 2), 1)
+        if k % 5
     ]
-    storage.write([AddRevisions(revised), AddChecks(drawn)])
+    storage.write([Insert(revised), Insert(drawn)])
 
 
 def _item(stream: str, k: int) -> ItemRow:
     payload = json.dumps({"text": TEXTS[k % 6]}, ensure_ascii=False)
-    return ItemRow(stream, f"i{k}", "d", payload, 1.0, None, "[]", 0, float(k // 4))
+    return ItemRow(
+        stream=stream,
+        id=f"i{k}",
+        digest="d",
+        payload=payload,
+        weight=1.0,
+        eligible=None,
+        excluded="[]",
+        arrived_slot=0,
+        arrived_at=float(k // 4),
+    )
 
 
 def _exit(k: int) -> ExitRow:
     status = "withdrawn" if k % 11 == 1 else "left"
     verdict = None if status == "withdrawn" else ("spam", "ok", "rare")[k % 3 if k % 4 else 0]
     reason = "withdrawn" if verdict is None else ("no_gain", "budget")[k % 2]
-    return ExitRow("s", f"i{k}", status, k + 1, 1, 9.0, verdict, (k % 10) / 10, 1, reason)
+    return ExitRow(
+        stream="s",
+        id=f"i{k}",
+        status=status,
+        exit_n=k + 1,
+        exit_slot=1,
+        left_at=9.0,
+        verdict=verdict,
+        confidence=(k % 10) / 10,
+        labels=1,
+        reason=reason,
+    )
 
 
 def _pages(storage: Storage, search: ItemSearch, limit: int, scan: int) -> list[Any]:

@@ -16,13 +16,6 @@ from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.errors import InputError, StoreDown, StoreError
 from venire.server.store import (
-    AddAudit,
-    AddEvents,
-    AddItems,
-    AddKey,
-    AddLabels,
-    AddLeases,
-    AddStream,
     AuditRow,
     Change,
     DeleteStream,
@@ -31,6 +24,7 @@ from venire.server.store import (
     EventRow,
     ExitRow,
     ExpireKey,
+    Insert,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -40,7 +34,6 @@ from venire.server.store import (
     MarkDeleted,
     PurgeStream,
     RevokeKey,
-    SaveSnapshot,
     SetStatus,
     SnapshotRow,
     Storage,
@@ -114,25 +107,79 @@ FEW = st.integers(0, 3)
 
 
 def _event(stream: str, n: int, size: int) -> Change:
-    return AddEvents([EventRow(stream, n, size, 0, 0.0, "left", '"ann"')])
+    return Insert(
+        [EventRow(stream=stream, n=n, size=size, slot=0, at=0.0, kind="left", body='"ann"')]
+    )
 
 
 def _items(stream: str, ids: list[int]) -> Change:
-    rows = [ItemRow(stream, f"i{id}", "d", "{}", 1.0, None, "[]", 0, 0.0) for id in ids]
-    return AddItems(rows)
+    rows = [
+        ItemRow(
+            stream=stream,
+            id=f"i{id}",
+            digest="d",
+            payload="{}",
+            weight=1.0,
+            eligible=None,
+            excluded="[]",
+            arrived_slot=0,
+            arrived_at=0.0,
+        )
+        for id in ids
+    ]
+    return Insert(rows)
 
 
 def _leave(stream: str, id: int, n: int) -> Change:
-    return LeaveItems([ExitRow(stream, f"i{id}", "left", n, 0, 0.0, "ok", 0.5, 1, "no_gain")])
+    return LeaveItems(
+        [
+            ExitRow(
+                stream=stream,
+                id=f"i{id}",
+                status="left",
+                exit_n=n,
+                exit_slot=0,
+                left_at=0.0,
+                verdict="ok",
+                confidence=0.5,
+                labels=1,
+                reason="no_gain",
+            )
+        ]
+    )
 
 
 def _labels(stream: str, ids: list[int], who: int) -> Change:
-    rows = [LabelRow(stream, f"i{id}", f"m{who}", "ok", 0.0, 0, False, None, "x") for id in ids]
-    return AddLabels(rows)
+    rows = [
+        LabelRow(
+            stream=stream,
+            item=f"i{id}",
+            labeler=f"m{who}",
+            said="ok",
+            at=0.0,
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="x",
+        )
+        for id in ids
+    ]
+    return Insert(rows)
 
 
 def _leases(stream: str, token: int) -> Change:
-    return AddLeases([LeaseRow(f"{stream}{token}", stream, "i0", "m0", 0.0, 1.0)])
+    return Insert(
+        [
+            LeaseRow(
+                token_hash=f"{stream}{token}",
+                stream=stream,
+                item="i0",
+                labeler="m0",
+                given_at=0.0,
+                ttl=1.0,
+            )
+        ]
+    )
 
 
 def _end(stream: str, token: int, status: str) -> Change:
@@ -141,7 +188,7 @@ def _end(stream: str, token: int, status: str) -> Change:
 
 IDS = st.lists(FEW, max_size=3)
 CHANGES: st.SearchStrategy[Change] = st.one_of(
-    st.builds(lambda name: AddStream(StreamRow(name, 0.0)), STREAMS),
+    st.builds(lambda name: Insert([StreamRow(name=name, created_at=0.0)]), STREAMS),
     st.builds(SetStatus, STREAMS, st.sampled_from(["paused", "running"])),
     st.builds(_event, STREAMS, FEW, st.integers(1, 2)),
     st.builds(_items, STREAMS, IDS),
@@ -149,11 +196,21 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(_labels, STREAMS, IDS, FEW),
     st.builds(_leases, STREAMS, FEW),
     st.builds(_end, STREAMS, FEW, st.sampled_from(["done", "expired"])),
-    st.builds(lambda name, n: SaveSnapshot(SnapshotRow(name, n, 0.0, b"x")), STREAMS, FEW),
-    st.builds(lambda n: AddKey(KeyRow(f"k{n}", f"h{n}", "admin", None, "", 0.0)), FEW),
+    st.builds(
+        lambda name, n: Insert([SnapshotRow(stream=name, n=n, at=0.0, body=b"x")]), STREAMS, FEW
+    ),
+    st.builds(
+        lambda n: Insert(
+            [KeyRow(id=f"k{n}", hash=f"h{n}", role="admin", labeler=None, name="", created_at=0.0)]
+        ),
+        FEW,
+    ),
     st.builds(lambda n: RevokeKey(f"k{n}", 1.0), FEW),
     st.builds(lambda n, at: ExpireKey(f"k{n}", at), FEW, st.sampled_from([1.0, 2.0])),
-    st.builds(lambda name: AddAudit([AuditRow(0, 0.0, "me", None, "x", name)]), STREAMS),
+    st.builds(
+        lambda name: Insert([AuditRow(n=0, at=0.0, actor="me", key=None, action="x", stream=name)]),
+        STREAMS,
+    ),
     st.builds(lambda name, id: ErasePayload(name, f"i{id}"), STREAMS, FEW),
     st.builds(MarkDeleted, STREAMS, st.just(1.0)),
     st.builds(PurgeStream, STREAMS, st.just(1000)),
@@ -161,7 +218,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
 )
 #: Most of what is drawn would be refused without streams to put it in.
 WRITES = st.lists(st.lists(CHANGES, max_size=5), max_size=6)
-BEGIN: list[Change] = [AddStream(StreamRow("s", 0.0))]
+BEGIN: list[Change] = [Insert([StreamRow(name="s", created_at=0.0)])]
 
 
 def _taken(storage: Storage, changes: list[Change]) -> bool:
@@ -222,8 +279,23 @@ def test_a_second_owner_is_refused_and_a_guest_is_not(new_url: NewUrl, kind: str
             open_storage(url)
         with open_storage(url, owner=False) as guest:
             assert [row.name for row in guest.streams()] == ["s"]
-            guest.write([AddKey(KeyRow("k", "h", "admin", None, "", 0.0))])
-            with pytest.raises(StoreError, match="may write AddItems"):
+            guest.write(
+                [
+                    Insert(
+                        [
+                            KeyRow(
+                                id="k",
+                                hash="h",
+                                role="admin",
+                                labeler=None,
+                                name="",
+                                created_at=0.0,
+                            )
+                        ]
+                    )
+                ]
+            )
+            with pytest.raises(StoreError, match="may write streams"):
                 guest.write([_items("s", [1])])
             with guest.frozen():
                 assert guest.items("s") == []
@@ -247,8 +319,25 @@ def test_text_that_is_no_text_is_refused(storage: Storage) -> None:
         pytest.skip("memory keeps whatever Python has")
     storage.write(BEGIN)
     with pytest.raises(StoreError, match="Unicode"):
-        storage.write([AddKey(KeyRow("k\ud800", "h", "admin", None, "", 0.0))])
-    storage.write([AddKey(KeyRow("k", "h", "admin", None, "", 0.0))])
+        storage.write(
+            [
+                Insert(
+                    [
+                        KeyRow(
+                            id="k\ud800",
+                            hash="h",
+                            role="admin",
+                            labeler=None,
+                            name="",
+                            created_at=0.0,
+                        )
+                    ]
+                )
+            ]
+        )
+    storage.write(
+        [Insert([KeyRow(id="k", hash="h", role="admin", labeler=None, name="", created_at=0.0)])]
+    )
 
 
 @pytest.mark.parametrize(

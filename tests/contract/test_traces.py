@@ -1,4 +1,4 @@
-"""Phoenix and MLflow, both ways: the same checks of the doubles and of the real servers.
+"""Phoenix, MLflow and Langfuse, both ways: the same checks of the doubles and of real servers.
 
 The real ones are heavy: start them from their packages, and name them by VENIRE_PHOENIX_URL and
 VENIRE_MLFLOW_URL.
@@ -31,7 +31,7 @@ def double() -> Iterator[str]:
         yield made.url
 
 
-@pytest.fixture(params=["phoenix", "mlflow", "real phoenix", "real mlflow"])
+@pytest.fixture(params=["phoenix", "mlflow", "langfuse", "real phoenix", "real mlflow"])
 def kept(request: pytest.FixtureRequest, double: str) -> Kept:
     program = request.param.split()[-1]
     if not request.param.startswith("real"):
@@ -65,8 +65,8 @@ def test_labels_come_once_and_verdicts_go_once(kept: Kept) -> None:
 
 
 def test_what_is_expected_is_gold(kept: Kept) -> None:
-    if kept.program == "phoenix":
-        pytest.skip("Phoenix knows no expectations")
+    if kept.program != "mlflow":
+        pytest.skip("only MLflow knows expectations")
     a, b = kept.add_items(2)
     kept.say([(a, "j1", "yes"), (b, "j1", "no")])
     kept.say([(a, "ann", "no")], kind="expectation")
@@ -144,3 +144,19 @@ def test_some_traces_are_found_by_their_ids(kept: Kept) -> None:
             return {trace.id: len(trace.notes) for trace in await source.some(ids)}
 
     assert asyncio.run(read()) == {a: 1, b: 0}
+
+
+def test_a_trace_of_langfuse_leaves_its_queue_with_its_verdict() -> None:
+    with doubles() as made:
+        kept = Kept("langfuse", made.url)
+        a, b = kept.add_items(2)
+        kept.say([(a, "j1", "yes"), (b, "ann", "no")])
+        asyncio.run(kept.give({a: ("yes", 0.9)}))
+        (queue,) = made.state["queues"].values()
+        assert {one["objectId"]: one["status"] for one in queue["items"]} == {
+            a: "COMPLETED",
+            b: "PENDING",
+        }
+        assert sorted(asyncio.run(kept.read()).labels) == sorted(
+            [(a, "j1", "yes"), (b, "ann", "no")]
+        )

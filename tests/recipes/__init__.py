@@ -1,0 +1,1 @@
+"""The recipes of docs/architecture.md: patches that are applied to a copy of the code and used."""

@@ -11,7 +11,9 @@ from tests.store.tables import Tables
 from venire.errors import StoreError
 from venire.model import ItemStatus
 from venire.server.store import changes as c
-from venire.server.store.rows import ERASED
+from venire.server.store import records as r
+from venire.server.store.record import Record
+from venire.server.store.records import ERASED
 from venire.server.store.snapshot_retention import superfluous
 
 __all__ = ["apply"]
@@ -19,40 +21,49 @@ __all__ = ["apply"]
 
 def apply(t: Tables, change: c.Change) -> None:
     """Make a change, inside `Tables.transaction`."""
-    _APPLY[type(change)](t, change)
+    if isinstance(change, c.Insert):
+        for row in change.rows:
+            _insert(t, row)
+    else:
+        _APPLY[type(change)](t, change)
 
 
-def _add_stream(t: Tables, change: c.AddStream) -> None:
-    t.new(t.streams, change.row.name, change.row)
+def _insert(t: Tables, row: Record) -> None:
+    """Add a row to its table, unless its key, or what it belongs to, is not as it must be."""
+    match row:
+        case r.AuditRow():
+            n = len(t.audit) + 1
+            t.put(t.audit, n, row._replace(n=n))
+            return
+        case r.EventRow():
+            gone = t.segments.get(row.stream, {}).values()
+            end = t.ends.get(row.stream, max((x.next_event for x in gone), default=0))
+            if row.n != end:
+                raise StoreError(f"got event {row.n} of stream {row.stream!r}, expected {end}")
+            t.put(t.ends, row.stream, row.n + row.size)
+        case r.ItemRow() if row.exit_n is not None:
+            t.new(t.of(t.exits, row.stream), row.exit_n, row.id)
+        case r.KeyRow() if any(key.hash == row.hash for key in t.keys.values()):
+            raise StoreError(f"key {row.id!r} has the hash of another")
+        case r.DeliveryRow() if row.webhook not in t.webhooks:
+            raise StoreError(f"there is no webhook {row.webhook!r}")
+    table, key = t.place(row)
+    (t.put if row.TABLE.replaces else t.new)(table, key, row)
+    if isinstance(row, r.SnapshotRow):
+        _thin_out(t, row.stream)
+
+
+def _thin_out(t: Tables, stream: str) -> None:
+    began = {n for name, n in t.engines if name == stream}
+    began |= {segment.next_event for segment in t.segments.get(stream, {}).values()}
+    for n in superfluous([n for name, n in t.snapshots if name == stream], began):
+        t.drop(t.snapshots, (stream, n))
 
 
 def _set_status(t: Tables, change: c.SetStatus) -> None:
     t.check_stream(change.stream)
     row = t.streams[change.stream]
     t.put(t.streams, change.stream, row._replace(status=change.status))
-
-
-def _add_settings(t: Tables, change: c.AddSettings) -> None:
-    t.check_stream(change.row.stream)
-    t.new(t.settings, (change.row.stream, change.row.version), change.row)
-
-
-def _add_events(t: Tables, change: c.AddEvents) -> None:
-    for row in change.rows:
-        log = t.of(t.logs, row.stream)
-        end = t.ends.get(
-            row.stream,
-            max((x.next_event for x in t.segments.get(row.stream, {}).values()), default=0),
-        )
-        if row.n != end:
-            raise StoreError(f"got event {row.n} of stream {row.stream!r}, expected {end}")
-        t.new(log, row.n, row)
-        t.put(t.ends, row.stream, row.n + row.size)
-
-
-def _add_items(t: Tables, change: c.AddItems) -> None:
-    for row in change.rows:
-        t.new(t.of(t.items, row.stream), row.id, row)
 
 
 def _leave_items(t: Tables, change: c.LeaveItems) -> None:
@@ -65,32 +76,12 @@ def _leave_items(t: Tables, change: c.LeaveItems) -> None:
         t.new(t.of(t.exits, row.stream), row.exit_n, row.id)
 
 
-def _add_revisions(t: Tables, change: c.AddRevisions) -> None:
-    for row in change.rows:
-        t.new(t.of(t.revisions, row.stream), row.n, row)
-
-
-def _add_checks(t: Tables, change: c.AddChecks) -> None:
-    for row in change.rows:
-        t.new(t.of(t.checks, row.stream), row.n, row)
-
-
-def _add_gold(t: Tables, change: c.AddGold) -> None:
-    for row in change.rows:
-        t.new(t.of(t.gold, row.stream), row.item, row)
-
-
 def _correct_gold(t: Tables, change: c.CorrectGold) -> None:
     for row in change.rows:
         rows = t.gold.get(row.stream, {})
         if row.item not in rows:
             raise StoreError("gold to correct is unknown")
         t.put(rows, row.item, row)
-
-
-def _add_alarms(t: Tables, change: c.AddAlarms) -> None:
-    for row in change.rows:
-        t.new(t.of(t.alarms, row.stream), row.n, row)
 
 
 def _drop_alarms(t: Tables, change: c.DropAlarms) -> None:
@@ -100,31 +91,10 @@ def _drop_alarms(t: Tables, change: c.DropAlarms) -> None:
         t.drop(rows, n)
 
 
-def _add_follows(t: Tables, change: c.AddFollows) -> None:
-    for row in change.rows:
-        t.new(t.of(t.follows, row.stream), row.item, row)
-
-
 def _settle_follow(t: Tables, change: c.SettleFollow) -> None:
     rows = t.follows.get(change.stream, {})
     if change.item in rows:
         t.put(rows, change.item, rows[change.item]._replace(settled_at=change.at))
-
-
-def _add_labels(t: Tables, change: c.AddLabels) -> None:
-    for row in change.rows:
-        t.new(t.of(t.labels, row.stream), (row.item, row.labeler), row)
-
-
-def _add_notes(t: Tables, change: c.AddNotes) -> None:
-    for row in change.rows:
-        t.new(t.of(t.notes, row.stream), row.n, row)
-
-
-def _add_leases(t: Tables, change: c.AddLeases) -> None:
-    for row in change.rows:
-        t.check_stream(row.stream)
-        t.new(t.leases, row.token_hash, row)
 
 
 def _end_leases(t: Tables, change: c.EndLeases) -> None:
@@ -144,29 +114,6 @@ def _renew_lease(t: Tables, change: c.RenewLease) -> None:
         t.put(t.leases, change.token_hash, old._replace(ttl=change.ttl))
 
 
-def _add_engine(t: Tables, change: c.AddEngine) -> None:
-    row = change.row
-    t.check_stream(row.stream)
-    t.put(t.engines, (row.stream, row.n), row)
-
-
-def _save_snapshot(t: Tables, change: c.SaveSnapshot) -> None:
-    row = change.row
-    t.check_stream(row.stream)
-    t.put(t.snapshots, (row.stream, row.n), row)
-    began = {n for stream, n in t.engines if stream == row.stream}
-    began |= {segment.next_event for segment in t.segments.get(row.stream, {}).values()}
-    numbers = [n for stream, n in t.snapshots if stream == row.stream]
-    for n in superfluous(numbers, began):
-        t.drop(t.snapshots, (row.stream, n))
-
-
-def _add_key(t: Tables, change: c.AddKey) -> None:
-    if any(key.hash == change.row.hash for key in t.keys.values()):
-        raise StoreError(f"key {change.row.id!r} has the hash of another")
-    t.new(t.keys, change.row.id, change.row)
-
-
 def _revoke_key(t: Tables, change: c.RevokeKey) -> None:
     old = t.keys.get(change.id)
     if old is not None and old.revoked_at is None:
@@ -184,11 +131,6 @@ def _expire_key(t: Tables, change: c.ExpireKey) -> None:
         t.put(t.keys, change.id, old._replace(expires_at=change.at))
 
 
-def _add_webhook(t: Tables, change: c.AddWebhook) -> None:
-    t.check_stream(change.row.stream)
-    t.new(t.webhooks, change.row.id, change.row)
-
-
 def _rotate_secret(t: Tables, change: c.RotateSecret) -> None:
     old = t.webhooks.get(change.id)
     if old is not None:
@@ -201,13 +143,6 @@ def _remove_webhook(t: Tables, change: c.RemoveWebhook) -> None:
         t.drop(t.webhooks, change.id)
     for key in [key for key in t.deliveries if key[0] == change.id]:
         t.drop(t.deliveries, key)
-
-
-def _add_deliveries(t: Tables, change: c.AddDeliveries) -> None:
-    for row in change.rows:
-        if row.webhook not in t.webhooks:
-            raise StoreError(f"there is no webhook {row.webhook!r}")
-        t.new(t.deliveries, (row.webhook, row.kind, row.exit_n), row)
 
 
 def _update_delivery(t: Tables, change: c.UpdateDelivery) -> None:
@@ -223,12 +158,6 @@ def _set_meta(t: Tables, change: c.SetMeta) -> None:
 def _drop_meta(t: Tables, change: c.DropMeta) -> None:
     if change.key in t.meta:
         t.drop(t.meta, change.key)
-
-
-def _add_audit(t: Tables, change: c.AddAudit) -> None:
-    for row in change.rows:
-        n = len(t.audit) + 1
-        t.put(t.audit, n, row._replace(n=n))
 
 
 def _erase_payload(t: Tables, change: c.ErasePayload) -> None:
@@ -276,39 +205,21 @@ def _delete_stream(t: Tables, change: c.DeleteStream) -> None:
 
 
 _APPLY: dict[type, Callable[[Tables, Any], None]] = {
-    c.AddStream: _add_stream,
     c.SetStatus: _set_status,
-    c.AddSettings: _add_settings,
-    c.AddEvents: _add_events,
-    c.AddItems: _add_items,
     c.LeaveItems: _leave_items,
-    c.AddRevisions: _add_revisions,
-    c.AddChecks: _add_checks,
-    c.AddGold: _add_gold,
     c.CorrectGold: _correct_gold,
-    c.AddAlarms: _add_alarms,
     c.DropAlarms: _drop_alarms,
-    c.AddFollows: _add_follows,
     c.SettleFollow: _settle_follow,
-    c.AddLabels: _add_labels,
-    c.AddLeases: _add_leases,
-    c.AddNotes: _add_notes,
     c.EndLeases: _end_leases,
     c.RenewLease: _renew_lease,
-    c.AddEngine: _add_engine,
-    c.SaveSnapshot: _save_snapshot,
-    c.AddKey: _add_key,
     c.RevokeKey: _revoke_key,
     c.TouchKey: _touch_key,
     c.ExpireKey: _expire_key,
-    c.AddWebhook: _add_webhook,
     c.RotateSecret: _rotate_secret,
     c.RemoveWebhook: _remove_webhook,
-    c.AddDeliveries: _add_deliveries,
     c.UpdateDelivery: _update_delivery,
     c.SetMeta: _set_meta,
     c.DropMeta: _drop_meta,
-    c.AddAudit: _add_audit,
     c.ErasePayload: _erase_payload,
     c.RetellAudit: _retell_audit,
     c.ArchiveStream: _archive_stream,

@@ -10,28 +10,16 @@ from tests.store.tables import Tables
 from venire.errors import StoreError
 from venire.model import DeliveryStatus
 from venire.server.store import changes as c
-from venire.server.store.rows import (
+from venire.server.store.contents import is_in
+from venire.server.store.records import (
     ERASED,
     ArchivedRow,
-    EventRow,
     ItemRow,
     LabelRow,
-    LeaseRow,
     NoteRow,
-    RevisionRow,
 )
-from venire.server.store.segment_contents import is_in
 
 __all__ = ["ARCHIVING"]
-
-
-def _add_segment(t: Tables, change: c.AddSegment) -> None:
-    t.new(t.of(t.segments, change.row.stream), change.row.n, change.row)
-
-
-def _add_archived(t: Tables, change: c.AddArchived) -> None:
-    for row in change.rows:
-        t.new(t.of(t.archived, row.stream), row.id, row)
 
 
 def _drop_history(t: Tables, change: c.DropHistory) -> None:
@@ -46,7 +34,11 @@ def _drop_history(t: Tables, change: c.DropHistory) -> None:
     for n, id in mine.items():
         row = t.items[stream][id]
         digest = row.digest if segment.name else ERASED
-        t.put(t.of(t.archived, stream), id, ArchivedRow(stream, id, digest, segment.n))
+        t.put(
+            t.of(t.archived, stream),
+            id,
+            ArchivedRow(stream=stream, id=id, digest=digest, segment=segment.n),
+        )
         gone[stream, "items", row.status] += 1
         t.drop(t.items[stream], id)
         t.drop(t.exits[stream], n)
@@ -91,7 +83,7 @@ def _count_dropped(t: Tables, more: Counter[tuple[str, str, str]]) -> None:
 def _put_back(t: Tables, change: c.PutBack) -> None:
     back = Counter[tuple[str, str, str]]()
     for row in change.rows:
-        table, key = _place(t, change.table, row)
+        table, key = t.place(row)
         if key in table:
             continue
         t.put(table, key, row)
@@ -109,26 +101,6 @@ def _put_back(t: Tables, change: c.PutBack) -> None:
     _count_dropped(t, back)
 
 
-def _place(t: Tables, name: str, row: Any) -> tuple[dict[Any, Any], Any]:
-    """The table that a row belongs to, and its key."""
-    match row:
-        case EventRow() | NoteRow() | RevisionRow():
-            of: dict[str, Any] = {
-                "events": t.logs,
-                "notes": t.notes,
-                "revisions": t.revisions,
-            }
-            return t.of(of[name], row.stream), row.n
-        case ItemRow():
-            return t.of(t.items, row.stream), row.id
-        case LabelRow():
-            return t.of(t.labels, row.stream), (row.item, row.labeler)
-        case LeaseRow():
-            return t.leases, row.token_hash
-        case _:
-            return t.snapshots, (row.stream, row.n)
-
-
 def _remove_segment(t: Tables, change: c.RemoveSegment) -> None:
     if change.n in t.segments.get(change.stream, {}):
         t.drop(t.segments[change.stream], change.n)
@@ -143,8 +115,6 @@ def _erase_archived(t: Tables, change: c.EraseArchived) -> None:
 
 #: How each kind of change is made.
 ARCHIVING: Final[dict[type, Callable[[Tables, Any], None]]] = {
-    c.AddSegment: _add_segment,
-    c.AddArchived: _add_archived,
     c.DropHistory: _drop_history,
     c.PutBack: _put_back,
     c.RemoveSegment: _remove_segment,

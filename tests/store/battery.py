@@ -8,7 +8,7 @@ from venire.model import Item, Label
 from venire.server.store import changes as c
 from venire.server.store.base import Storage
 from venire.server.store.codec import decode, encode
-from venire.server.store.rows import (
+from venire.server.store.records import (
     ERASED,
     AlarmRow,
     AuditRow,
@@ -54,7 +54,9 @@ def check_storage(storage: Storage) -> None:
     for check in (_others,):
         check(storage)
     _all_or_nothing(storage)
-    assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
+    assert storage.counts("nobody") == Counts(
+        open=0, left=0, withdrawn=0, labels=0, late=0, leases=0, events=0, exits=0
+    )
     storage.ping()
     assert all(size >= 0 for size in storage.sizes().values())
     with storage.frozen():
@@ -62,16 +64,18 @@ def check_storage(storage: Storage) -> None:
 
 
 def _streams(storage: Storage) -> None:
-    first = SettingsRow("checked", 1, 1.5, "admin", '{"classes":["spam","ok"]}')
-    storage.write([c.AddStream(StreamRow("checked", 1.5)), c.AddSettings(first)])
+    first = SettingsRow(
+        stream="checked", version=1, at=1.5, actor="admin", body='{"classes":["spam","ok"]}'
+    )
+    storage.write([c.Insert([StreamRow(name="checked", created_at=1.5)]), c.Insert([first])])
     second = first._replace(version=2, at=2.5, body=_ODD)
-    storage.write([c.AddSettings(second), c.SetStatus("checked", "paused")])
-    assert storage.streams() == [StreamRow("checked", 1.5, "paused")]
+    storage.write([c.Insert([second]), c.SetStatus("checked", "paused")])
+    assert storage.streams() == [StreamRow(name="checked", created_at=1.5, status="paused")]
     assert storage.settings("checked") == [first, second]
     assert storage.settings("nobody") == []
-    refused(storage, c.AddStream(StreamRow("checked", 3.0)))
-    refused(storage, c.AddSettings(second))
-    refused(storage, c.AddSettings(first._replace(stream="nobody")))
+    refused(storage, c.Insert([StreamRow(name="checked", created_at=3.0)]))
+    refused(storage, c.Insert([second]))
+    refused(storage, c.Insert([first._replace(stream="nobody")]))
     refused(storage, c.SetStatus("nobody", "running"))
 
 
@@ -82,8 +86,8 @@ def _events(storage: Storage) -> None:
         Observed(2, Label("a", "ann", _ODD), late=False),
     ]
     rows = encode("checked", 0, 1.5, events)
-    storage.write([c.AddEvents(rows[:1])])
-    storage.write([c.AddEvents(rows[1:2]), c.AddEvents(rows[2:])])
+    storage.write([c.Insert(rows[:1])])
+    storage.write([c.Insert(rows[1:2]), c.Insert(rows[2:])])
     found = storage.events("checked")
     assert found == rows
     assert decode(found) == events
@@ -91,22 +95,54 @@ def _events(storage: Storage) -> None:
     assert storage.events("checked", 0, 1) == rows[1:2]
     assert storage.events("checked", 6) == []
     assert list(storage.all_events("checked", chunk=1)) == rows
-    gap = EventRow("checked", 8, 1, 3, 2.0, "left", '"ann"')
-    refused(storage, c.AddEvents([gap]))
-    refused(storage, c.AddEvents([gap._replace(n=6)]))
-    refused(storage, c.AddEvents([gap._replace(stream="nobody", n=0)]))
+    gap = EventRow(stream="checked", n=8, size=1, slot=3, at=2.0, kind="left", body='"ann"')
+    refused(storage, c.Insert([gap]))
+    refused(storage, c.Insert([gap._replace(n=6)]))
+    refused(storage, c.Insert([gap._replace(stream="nobody", n=0)]))
     assert storage.counts("checked").events == 7
 
 
 def _item(id: str) -> ItemRow:
-    return ItemRow("checked", id, f"digest of {id}", _ODD, 0.1 + 0.2, '["ann"]', "[]", 2**40, 1e9)
+    return ItemRow(
+        stream="checked",
+        id=id,
+        digest=f"digest of {id}",
+        payload=_ODD,
+        weight=0.1 + 0.2,
+        eligible='["ann"]',
+        excluded="[]",
+        arrived_slot=2**40,
+        arrived_at=1e9,
+    )
 
 
 def _items(storage: Storage) -> None:
     items = {id: _item(id) for id in ("a", "B", "é", "z", "Z")}
-    storage.write([c.AddItems(list(items.values()))])
-    left = ExitRow("checked", "z", "left", 1, 9, 4.5, "spam", 1 / 3, 2, "no_gain")
-    gone = ExitRow("checked", "B", "withdrawn", 2, 9, 4.5, None, 0.0, 0, "withdrawn")
+    storage.write([c.Insert(list(items.values()))])
+    left = ExitRow(
+        stream="checked",
+        id="z",
+        status="left",
+        exit_n=1,
+        exit_slot=9,
+        left_at=4.5,
+        verdict="spam",
+        confidence=1 / 3,
+        labels=2,
+        reason="no_gain",
+    )
+    gone = ExitRow(
+        stream="checked",
+        id="B",
+        status="withdrawn",
+        exit_n=2,
+        exit_slot=9,
+        left_at=4.5,
+        verdict=None,
+        confidence=0.0,
+        labels=0,
+        reason="withdrawn",
+    )
     storage.write([c.LeaveItems([left, gone])])
     for row in (left, gone):
         items[row.id] = items[row.id]._replace(**row._asdict())
@@ -125,39 +161,61 @@ def _items(storage: Storage) -> None:
     assert list(storage.open_items("checked", len(_ODD), chunk=2)) == still
     assert list(storage.open_items("checked", 5)) == [x._replace(payload="") for x in still]
     assert storage.known_ids("checked", [*"az", "?"]) == {i: f"digest of {i}" for i in "az"}
-    refused(storage, c.AddItems([_item("new"), _item("a")]))
+    refused(storage, c.Insert([_item("new"), _item("a")]))
     refused(storage, c.LeaveItems([left._replace(exit_n=3)]))
     refused(storage, c.LeaveItems([left._replace(exit_n=3, id="nothing")]))
     refused(storage, c.LeaveItems([left._replace(exit_n=2, id="a")]))
-    assert storage.counts("checked")[:3] == (3, 1, 1)
+    counts = storage.counts("checked")
+    assert (counts.open, counts.left, counts.withdrawn) == (3, 1, 1)
 
 
 def _revisions(storage: Storage) -> None:
-    first = RevisionRow("checked", 1, "z", 2**40, 4.5, "spam", 1 / 3, _ODD, 0.1 + 0.2, 3)
+    first = RevisionRow(
+        stream="checked",
+        n=1,
+        item="z",
+        slot=2**40,
+        at=4.5,
+        before="spam",
+        before_confidence=1 / 3,
+        verdict=_ODD,
+        confidence=0.1 + 0.2,
+        labels=3,
+    )
     rows = [first, first._replace(n=2, item="a", before=None, verdict=None), first._replace(n=3)]
-    storage.write([c.AddRevisions(rows[:2]), c.AddRevisions(rows[2:])])
+    storage.write([c.Insert(rows[:2]), c.Insert(rows[2:])])
     assert storage.revisions("checked") == rows
     assert storage.revisions("checked", 1, 1) == rows[1:2]
     assert list(storage.all_revisions("checked", chunk=1)) == rows
     assert storage.revisions_of("checked", "z") == [rows[0], rows[2]]
     assert storage.revisions_of("checked", "nothing") == storage.revisions("nobody") == []
-    refused(storage, c.AddRevisions([first._replace(n=4), first]))
-    refused(storage, c.AddRevisions([first._replace(stream="nobody")]))
+    refused(storage, c.Insert([first._replace(n=4), first]))
+    refused(storage, c.Insert([first._replace(stream="nobody")]))
     assert storage.counts("checked").revisions == 3
 
 
 def _labels(storage: Storage) -> None:
     rows = [
-        LabelRow("checked", item, who, _ODD, at, 7, late, lead, "lease")
+        LabelRow(
+            stream="checked",
+            item=item,
+            labeler=who,
+            said=_ODD,
+            at=at,
+            slot=7,
+            late=late,
+            lead_seconds=lead,
+            source="lease",
+        )
         for item, who, at, late, lead in (
             ("a", "ann", 1.0, False, 0.25),
             ("a", "bob", 2.0, True, None),
             ("b", "ann", 3.0, False, 1e-9),
         )
     ]
-    storage.write([c.AddLabels(rows[2:]), c.AddLabels(rows[:2])])
+    storage.write([c.Insert(rows[2:]), c.Insert(rows[:2])])
     many = [rows[0]._replace(item=f"m{i}", labeler="eve", at=0.0) for i in range(200)]
-    storage.write([c.AddLabels(many)])
+    storage.write([c.Insert(many)])
     assert storage.labels_of("checked", "a") == rows[:2]
     assert storage.labels("checked", None, 3) == rows
     assert storage.labels("checked", ("a", "ann"), 2) == rows[1:]
@@ -168,8 +226,9 @@ def _labels(storage: Storage) -> None:
     assert sorted(storage.open_said("checked")) == [("a", "ann", _ODD), ("a", "bob", _ODD)]
     asked = [("a", "ann"), ("a", "eve"), ("m1", "eve")]
     assert storage.said("checked", asked) == {("a", "ann"): _ODD, ("m1", "eve"): _ODD}
-    refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
-    assert storage.counts("checked")[3:5] == (203, 1)
+    refused(storage, c.Insert([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
+    counts = storage.counts("checked")
+    assert (counts.labels, counts.late) == (203, 1)
     assert storage.stream("checked") in storage.streams()
     assert storage.stream("none") is None
     assert storage.open_counts()["checked"] == storage.counts("checked").open
@@ -177,12 +236,57 @@ def _labels(storage: Storage) -> None:
 
 
 def _recent_exits(storage: Storage) -> None:
-    z = LabelRow("checked", "z", "ann", "spam", 3.0, 7, False, None, "bulk")
+    z = LabelRow(
+        stream="checked",
+        item="z",
+        labeler="ann",
+        said="spam",
+        at=3.0,
+        slot=7,
+        late=False,
+        lead_seconds=None,
+        source="bulk",
+    )
     more = [z._replace(labeler="bob", said="ok"), z._replace(labeler="eve", late=True)]
-    left = ExitRow("checked", "a", "left", 3, 9, 5.5, None, 0.0, 0, "deadline")
-    storage.write([c.AddLabels([z, *more]), c.LeaveItems([left])])
-    first = Exited("z", 2**40, 1e9, 9, 4.5, "spam", 1 / 3, 2, "no_gain", 2, 1)
-    last = Exited("a", 2**40, 1e9, 9, 5.5, None, 0.0, 0, "deadline", 1, 0)
+    left = ExitRow(
+        stream="checked",
+        id="a",
+        status="left",
+        exit_n=3,
+        exit_slot=9,
+        left_at=5.5,
+        verdict=None,
+        confidence=0.0,
+        labels=0,
+        reason="deadline",
+    )
+    storage.write([c.Insert([z, *more]), c.LeaveItems([left])])
+    first = Exited(
+        item="z",
+        arrived_slot=2**40,
+        arrived_at=1e9,
+        exit_slot=9,
+        left_at=4.5,
+        verdict="spam",
+        confidence=1 / 3,
+        labels=2,
+        reason="no_gain",
+        said=2,
+        agreed=1,
+    )
+    last = Exited(
+        item="a",
+        arrived_slot=2**40,
+        arrived_at=1e9,
+        exit_slot=9,
+        left_at=5.5,
+        verdict=None,
+        confidence=0.0,
+        labels=0,
+        reason="deadline",
+        said=1,
+        agreed=0,
+    )
     assert storage.recent_exits("checked", 5) == [last, first], (
         "z has a late label, B was withdrawn"
     )
@@ -191,8 +295,18 @@ def _recent_exits(storage: Storage) -> None:
 
 
 def _leases(storage: Storage) -> None:
-    one, two = (LeaseRow(f"hash{i}", "checked", "a", f"m{i}", 5.0 - i, 60.0) for i in (1, 2))
-    storage.write([c.AddLeases([one, two])])
+    one, two = (
+        LeaseRow(
+            token_hash=f"hash{i}",
+            stream="checked",
+            item="a",
+            labeler=f"m{i}",
+            given_at=5.0 - i,
+            ttl=60.0,
+        )
+        for i in (1, 2)
+    )
+    storage.write([c.Insert([one, two])])
     assert storage.leases("checked") == [two, one]
     storage.write([c.EndLeases([c.LeaseEnd("hash1", "expired", 6.0)]), c.RenewLease("hash2", 90.5)])
     storage.write([c.EndLeases([c.LeaseEnd("hash1", "done", 7.0, _ODD, "k1")])])
@@ -206,21 +320,21 @@ def _leases(storage: Storage) -> None:
     assert storage.given("nobody", [("a", "m1")]) == set()
     assert len(storage.leases("checked", None)) == 2
     assert storage.lease("nothing") is None
-    refused(storage, c.AddLeases([one]))
+    refused(storage, c.Insert([one]))
     refused(storage, c.EndLeases([c.LeaseEnd("nothing", "done", 6.0)]))
 
 
 def _snapshots(storage: Storage) -> None:
     assert storage.latest_snapshot("checked") is None
     assert storage.engines("checked") == []
-    began = EngineRow("checked", 2, _ODD, 1.0)
-    storage.write([c.AddEngine(began._replace(version="other"))])
-    storage.write([c.AddEngine(began)])
+    began = EngineRow(stream="checked", n=2, version=_ODD, at=1.0)
+    storage.write([c.Insert([began._replace(version="other")])])
+    storage.write([c.Insert([began])])
     assert storage.engines("checked") == [began]
     for n in (0, 1, 2, 3, 4, 9, 10):
-        row = SnapshotRow("checked", n, 1.0, bytes(range(256)) * n)
-        storage.write([c.SaveSnapshot(row)])
-    storage.write([c.SaveSnapshot(row._replace(at=2.0))])
+        row = SnapshotRow(stream="checked", n=n, at=1.0, body=bytes(range(256)) * n)
+        storage.write([c.Insert([row])])
+    storage.write([c.Insert([row._replace(at=2.0)])])
     assert storage.snapshot_numbers("checked") == [0, 2, 4, 9, 10], (
         "the first, those of engines and the last two stay, of the others fewer the older they are"
     )
@@ -228,13 +342,15 @@ def _snapshots(storage: Storage) -> None:
     assert storage.snapshot("checked", 3) is None
     assert [kept.n for kept in storage.snapshots("checked")] == [0, 2, 4, 9, 10]
     assert storage.latest_snapshot("checked") == row._replace(at=2.0)
-    refused(storage, c.AddEngine(began._replace(stream="nobody")))
+    refused(storage, c.Insert([began._replace(stream="nobody")]))
 
 
 def _keys(storage: Storage) -> None:
-    one = KeyRow("k1", "hash of 1", "admin", None, _ODD, 2.0)
-    two = KeyRow("k2", "hash of 2", "labeler", "ann", "ann's", 1.0)
-    storage.write([c.AddKey(one), c.AddKey(two)])
+    one = KeyRow(id="k1", hash="hash of 1", role="admin", labeler=None, name=_ODD, created_at=2.0)
+    two = KeyRow(
+        id="k2", hash="hash of 2", role="labeler", labeler="ann", name="ann's", created_at=1.0
+    )
+    storage.write([c.Insert([one]), c.Insert([two])])
     storage.write([c.TouchKey("k1", 3.0), c.RevokeKey("k2", 4.0), c.RevokeKey("k2", 5.0)])
     storage.write([c.TouchKey("nobody", 3.0), c.RevokeKey("nobody", 4.0)])
     storage.write([c.ExpireKey("k1", at) for at in (8.0, 9.0, 7.0)] + [c.ExpireKey("nobody", 1.0)])
@@ -242,15 +358,20 @@ def _keys(storage: Storage) -> None:
         two._replace(revoked_at=4.0),
         one._replace(last_used_at=3.0, expires_at=7.0),
     ]
-    refused(storage, c.AddKey(one._replace(hash="hash of 3")))
-    refused(storage, c.AddKey(one._replace(id="k3")))
+    refused(storage, c.Insert([one._replace(hash="hash of 3")]))
+    refused(storage, c.Insert([one._replace(id="k3")]))
 
 
 def _webhooks(storage: Storage) -> None:
-    hook = WebhookRow("w1", "checked", "https://example.org/x", "whsec_x", 1.0)
-    storage.write([c.AddWebhook(hook), c.AddWebhook(hook._replace(id="w2"))])
-    rows = [DeliveryRow("w1", "checked", n, 0, 10.0 - n) for n in (1, 2, 3)]
-    storage.write([c.AddDeliveries([*rows, rows[0]._replace(webhook="w2")])])
+    hook = WebhookRow(
+        id="w1", stream="checked", url="https://example.org/x", secret="whsec_x", created_at=1.0
+    )
+    storage.write([c.Insert([hook]), c.Insert([hook._replace(id="w2")])])
+    rows = [
+        DeliveryRow(webhook="w1", stream="checked", exit_n=n, attempt=0, next_at=10.0 - n)
+        for n in (1, 2, 3)
+    ]
+    storage.write([c.Insert([*rows, rows[0]._replace(webhook="w2")])])
     assert storage.due_deliveries("w1", 8.0) == [rows[2], rows[1]]
     assert storage.due_deliveries("w1", 8.0, 1) == [rows[2]]
     assert storage.due_deliveries("w1", 9.0) == rows[::-1]
@@ -262,7 +383,7 @@ def _webhooks(storage: Storage) -> None:
     assert storage.deliveries("w1", "dead") == [tried]
     assert storage.deliveries("w1") == [rows[0], done, tried]
     other = rows[0]._replace(kind="revision")
-    storage.write([c.AddDeliveries([other]), c.UpdateDelivery(rows[0]._replace(attempt=3))])
+    storage.write([c.Insert([other]), c.UpdateDelivery(rows[0]._replace(attempt=3))])
     storage.write([c.UpdateDelivery(rows[0])])
     assert storage.due_deliveries("w1", 9.0) == [rows[0], other]
     assert storage.deliveries("w1") == [rows[0], done, tried, other], "exits and then revisions"
@@ -275,17 +396,26 @@ def _webhooks(storage: Storage) -> None:
     assert storage.webhooks("checked") == storage.webhooks() == [hook._replace(id="w2")]
     assert storage.deliveries("w1") == []
     assert storage.webhooks("nobody") == []
-    refused(storage, c.AddDeliveries([rows[0]]))
+    refused(storage, c.Insert([rows[0]]))
 
 
 def _audit(storage: Storage) -> None:
     rows = [
-        AuditRow(0, 1.5, "me (k1)", "k1", "stream.pause", "checked"),
-        AuditRow(0, 2.5, _ODD, None, "key.revoke", None, "k2", '{"why":"lost"}'),
+        AuditRow(n=0, at=1.5, actor="me (k1)", key="k1", action="stream.pause", stream="checked"),
+        AuditRow(
+            n=0,
+            at=2.5,
+            actor=_ODD,
+            key=None,
+            action="key.revoke",
+            stream=None,
+            subject="k2",
+            details='{"why":"lost"}',
+        ),
     ]
-    storage.write([c.AddAudit(rows[:1]), c.AddAudit(rows[1:])])
+    storage.write([c.Insert(rows[:1]), c.Insert(rows[1:])])
     found = storage.audit()
-    assert [row[1:] for row in found] == [row[1:] for row in rows]
+    assert [row._replace(n=0) for row in found] == [row._replace(n=0) for row in rows]
     assert found[0].n < found[1].n
     assert storage.audit(found[0].n) == found[1:]
     assert storage.audit(0, 1) == storage.audit(stream="checked") == found[:1]
@@ -293,9 +423,18 @@ def _audit(storage: Storage) -> None:
 
 
 def _notes(storage: Storage) -> None:
-    first = NoteRow("checked", 1, "a", "ann", "comment", _ODD, 3.5, "key_1")
-    second = NoteRow("checked", 2, "z", "ann", "unsure", "", 4.5)
-    storage.write([c.AddNotes([first]), c.AddNotes([second])])
+    first = NoteRow(
+        stream="checked",
+        n=1,
+        item="a",
+        labeler="ann",
+        kind="comment",
+        text=_ODD,
+        at=3.5,
+        key="key_1",
+    )
+    second = NoteRow(stream="checked", n=2, item="z", labeler="ann", kind="unsure", text="", at=4.5)
+    storage.write([c.Insert([first]), c.Insert([second])])
     assert storage.notes("checked") == list(storage.all_notes("checked", chunk=1))
     assert storage.notes("checked") == [first, second]
     assert storage.notes("checked", 1) == storage.notes("checked", item="z") == [second]
@@ -306,8 +445,8 @@ def _notes(storage: Storage) -> None:
         "unsure": {"ann": 1},
     }
     assert storage.counts("checked").notes == 2
-    refused(storage, c.AddNotes([second]))
-    refused(storage, c.AddNotes([second._replace(stream="nobody")]))
+    refused(storage, c.Insert([second]))
+    refused(storage, c.Insert([second._replace(stream="nobody")]))
 
 
 def _erasure(storage: Storage) -> None:
@@ -324,21 +463,31 @@ def _console(storage: Storage) -> None:
     """Alarms are dropped but the last of each, items sent back, streams archived, notes erased."""
     rules = ("queue", "drift", "queue", "queue", "drift")
     rows = [
-        AlarmRow("checked", n, 1.0, rule, _ODD, n % 2 == 1, 0.1 + 0.2, 1.0, _ODD)
+        AlarmRow(
+            stream="checked",
+            n=n,
+            at=1.0,
+            rule=rule,
+            subject=_ODD,
+            raised=n % 2 == 1,
+            value=0.1 + 0.2,
+            threshold=1.0,
+            message=_ODD,
+        )
         for n, rule in enumerate(rules, 1)
     ]
-    storage.write([c.AddAlarms(rows)])
+    storage.write([c.Insert(rows)])
     assert storage.last_alarms("checked") == rows[3:]
     storage.write([c.DropAlarms("checked", 4), c.DropAlarms("nobody", 4)])
     assert storage.alarms("checked") == storage.last_alarms("checked") == rows[3:]
     assert storage.last_alarms("nobody") == []
-    sent = FollowRow("checked", "z~2", "z", 1.5, _ODD, None)
-    storage.write([c.AddFollows([sent]), c.SettleFollow("checked", "nothing", 2.0)])
+    sent = FollowRow(stream="checked", item="z~2", original="z", at=1.5, actor=_ODD, key=None)
+    storage.write([c.Insert([sent]), c.SettleFollow("checked", "nothing", 2.0)])
     assert storage.follows("checked") == [sent]
     storage.write([c.SettleFollow("checked", "z~2", 2.5)])
     assert storage.follows("checked") == [sent._replace(settled_at=2.5)]
-    refused(storage, c.AddFollows([sent]))
-    refused(storage, c.AddFollows([sent._replace(stream="nobody")]))
+    refused(storage, c.Insert([sent]))
+    refused(storage, c.Insert([sent._replace(stream="nobody")]))
     kept = storage.item("checked", "a")
     assert kept is not None
     assert storage.payloads("checked", ["a", "nothing"]) == {"a": kept.payload}
@@ -357,21 +506,66 @@ def _deletion(storage: Storage) -> None:
     """A deleted stream is not listed, goes in pieces, and makes room for another of its name."""
     assert storage.remains("checked")
     assert not storage.remains("gone")
-    hook = WebhookRow("w3", "gone", "https://example.org/y", "whsec_y", 1.0)
-    row = EventRow("gone", 0, 1, 3, 2.0, "left", '"ann"')
-    label = LabelRow("gone", "a", "m", "ok", 0.0, 0, False, None, "x", "k1")
+    hook = WebhookRow(
+        id="w3", stream="gone", url="https://example.org/y", secret="whsec_y", created_at=1.0
+    )
+    row = EventRow(stream="gone", n=0, size=1, slot=3, at=2.0, kind="left", body='"ann"')
+    label = LabelRow(
+        stream="gone",
+        item="a",
+        labeler="m",
+        said="ok",
+        at=0.0,
+        slot=0,
+        late=False,
+        lead_seconds=None,
+        source="x",
+        key="k1",
+    )
     filled: list[c.Change] = [
-        c.AddStream(StreamRow("gone", 1.0)),
-        c.AddSettings(SettingsRow("gone", 1, 1.0, "admin", "{}")),
-        c.AddItems([_item(f"i{n}")._replace(stream="gone", key="k1") for n in range(5)]),
-        c.LeaveItems([ExitRow("gone", "i1", "left", 1, 9, 4.5, "ok", 0.5, 2, "no_gain")]),
-        c.AddEvents([row, row._replace(n=1)]),
-        c.AddLabels([label, label._replace(item="b")]),
-        c.AddLeases([LeaseRow("gone1", "gone", "a", "m", 0.0, 1.0, key="k1")]),
-        c.SaveSnapshot(SnapshotRow("gone", 0, 1.0, b"x")),
-        c.AddFollows([FollowRow("gone", "i1~2", "i1", 1.0, "me")]),
-        c.AddWebhook(hook),
-        c.AddDeliveries([DeliveryRow("w3", "gone", n, 0, 10.0) for n in (1, 2, 3)]),
+        c.Insert([StreamRow(name="gone", created_at=1.0)]),
+        c.Insert([SettingsRow(stream="gone", version=1, at=1.0, actor="admin", body="{}")]),
+        c.Insert([_item(f"i{n}")._replace(stream="gone", key="k1") for n in range(5)]),
+        c.LeaveItems(
+            [
+                ExitRow(
+                    stream="gone",
+                    id="i1",
+                    status="left",
+                    exit_n=1,
+                    exit_slot=9,
+                    left_at=4.5,
+                    verdict="ok",
+                    confidence=0.5,
+                    labels=2,
+                    reason="no_gain",
+                )
+            ]
+        ),
+        c.Insert([row, row._replace(n=1)]),
+        c.Insert([label, label._replace(item="b")]),
+        c.Insert(
+            [
+                LeaseRow(
+                    token_hash="gone1",
+                    stream="gone",
+                    item="a",
+                    labeler="m",
+                    given_at=0.0,
+                    ttl=1.0,
+                    key="k1",
+                )
+            ]
+        ),
+        c.Insert([SnapshotRow(stream="gone", n=0, at=1.0, body=b"x")]),
+        c.Insert([FollowRow(stream="gone", item="i1~2", original="i1", at=1.0, actor="me")]),
+        c.Insert([hook]),
+        c.Insert(
+            [
+                DeliveryRow(webhook="w3", stream="gone", exit_n=n, attempt=0, next_at=10.0)
+                for n in (1, 2, 3)
+            ]
+        ),
     ]
     storage.write(filled)
     assert {row.key for row in storage.items("gone")} == {"k1"}
@@ -379,7 +573,9 @@ def _deletion(storage: Storage) -> None:
     before = everything(storage, "checked")
     storage.write([c.MarkDeleted("gone", 5.0)])
     assert [row.name for row in storage.streams()] == ["checked"]
-    assert storage.deleted_streams() == [StreamRow("gone", 1.0, "running", 5.0)]
+    assert storage.deleted_streams() == [
+        StreamRow(name="gone", created_at=1.0, status="running", deleted_at=5.0)
+    ]
     refused(storage, c.DeleteStream("gone"))
     refused(storage, c.MarkDeleted("nobody", 5.0))
     rounds = 0
@@ -389,7 +585,9 @@ def _deletion(storage: Storage) -> None:
     assert 2 <= rounds <= 30
     storage.write([c.DeleteStream("gone")])
     assert storage.deleted_streams() == []
-    assert storage.counts("gone") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
+    assert storage.counts("gone") == Counts(
+        open=0, left=0, withdrawn=0, labels=0, late=0, leases=0, events=0, exits=0
+    )
     assert storage.deliveries("w3") == []
     assert everything(storage, "checked") == {**before, "streams": storage.streams()}
     storage.write(filled)
@@ -408,14 +606,38 @@ def _others(storage: Storage) -> None:
 
 def _all_or_nothing(storage: Storage) -> None:
     fine = (
-        c.AddItems([_item("never")]),
-        c.AddKey(KeyRow("never", "never", "admin", None, "never", 9.0)),
-        c.AddLeases([LeaseRow("never", "checked", "a", "m", 0.0, 1.0)]),
+        c.Insert([_item("never")]),
+        c.Insert(
+            [
+                KeyRow(
+                    id="never",
+                    hash="never",
+                    role="admin",
+                    labeler=None,
+                    name="never",
+                    created_at=9.0,
+                )
+            ]
+        ),
+        c.Insert(
+            [
+                LeaseRow(
+                    token_hash="never",
+                    stream="checked",
+                    item="a",
+                    labeler="m",
+                    given_at=0.0,
+                    ttl=1.0,
+                )
+            ]
+        ),
         c.SetStatus("checked", "running"),
-        c.SaveSnapshot(SnapshotRow("checked", 9, 1.0, b"")),
+        c.Insert([SnapshotRow(stream="checked", n=9, at=1.0, body=b"")]),
         c.RemoveWebhook("w2"),
-        c.AddEvents([EventRow("checked", 7, 1, 3, 2.0, "left", '"ann"')]),
+        c.Insert(
+            [EventRow(stream="checked", n=7, size=1, slot=3, at=2.0, kind="left", body='"ann"')]
+        ),
     )
-    refused(storage, *fine, c.AddStream(StreamRow("checked", 3.0)))
+    refused(storage, *fine, c.Insert([StreamRow(name="checked", created_at=3.0)]))
     storage.write(fine[-1:])
     assert storage.counts("checked").events == 8

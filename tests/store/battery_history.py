@@ -8,7 +8,7 @@ from typing import Any
 from venire.errors import StoreError
 from venire.server.store import changes as c
 from venire.server.store.base import Storage
-from venire.server.store.rows import (
+from venire.server.store.records import (
     ERASED,
     ArchivedRow,
     DeliveryRow,
@@ -32,7 +32,17 @@ _ODD = 'naïve "quoted"\n\u2028 \U0001f600 \\u0000 %s ? {}'
 
 
 def _item(id: str) -> ItemRow:
-    return ItemRow("old", id, f"digest of {id}", _ODD, 0.1 + 0.2, '["ann"]', "[]", 2**40, 1e9)
+    return ItemRow(
+        stream="old",
+        id=id,
+        digest=f"digest of {id}",
+        payload=_ODD,
+        weight=0.1 + 0.2,
+        eligible='["ann"]',
+        excluded="[]",
+        arrived_slot=2**40,
+        arrived_at=1e9,
+    )
 
 
 def refused(storage: Storage, *changes: c.Change) -> None:
@@ -73,35 +83,79 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
     found["leases"] = storage.leases(stream, None)
     hooks = [row.id for row in storage.webhooks(stream)]
     found["deliveries"] = [storage.deliveries(id) for id in hooks]
-    done = [row[1:] for row in storage.audit()]  # a number may be left out where a write failed
+    done = [
+        row._replace(n=0) for row in storage.audit()
+    ]  # a number may be left out where a write failed
     return {"streams": storage.streams(), "keys": storage.keys(), "audit": done, **found}
 
 
 def check_history(storage: Storage) -> None:
     """What is archived goes in pieces, is counted, and comes back as it was."""
     _check_in_time(storage)
-    row = EventRow("old", 0, 1, 3, 2.0, "left", '"ann"')
-    label = LabelRow("old", "i1", "m", "ok", 0.0, 4, False, None, "x")
-    lease = LeaseRow("old1", "old", "i1", "m", 0.0, 1.0)
-    note = NoteRow("old", 1, "i1", "m", "flag", _ODD, 3.5)
-    revision = RevisionRow("old", 1, "i1", 5, 4.5, "ok", 0.5, None, 0.5, 3)
-    left = ExitRow("old", "i1", "left", 1, 9, 4.5, "ok", 0.5, 2, "no_gain")
-    sent = DeliveryRow("w4", "old", 1, 1, 10.0, "done")
+    row = EventRow(stream="old", n=0, size=1, slot=3, at=2.0, kind="left", body='"ann"')
+    label = LabelRow(
+        stream="old",
+        item="i1",
+        labeler="m",
+        said="ok",
+        at=0.0,
+        slot=4,
+        late=False,
+        lead_seconds=None,
+        source="x",
+    )
+    lease = LeaseRow(token_hash="old1", stream="old", item="i1", labeler="m", given_at=0.0, ttl=1.0)
+    note = NoteRow(stream="old", n=1, item="i1", labeler="m", kind="flag", text=_ODD, at=3.5)
+    revision = RevisionRow(
+        stream="old",
+        n=1,
+        item="i1",
+        slot=5,
+        at=4.5,
+        before="ok",
+        before_confidence=0.5,
+        verdict=None,
+        confidence=0.5,
+        labels=3,
+    )
+    left = ExitRow(
+        stream="old",
+        id="i1",
+        status="left",
+        exit_n=1,
+        exit_slot=9,
+        left_at=4.5,
+        verdict="ok",
+        confidence=0.5,
+        labels=2,
+        reason="no_gain",
+    )
+    sent = DeliveryRow(webhook="w4", stream="old", exit_n=1, attempt=1, next_at=10.0, status="done")
     filled: list[c.Change] = [
-        c.AddStream(StreamRow("old", 1.0)),
-        c.AddItems([_item(f"i{n}") for n in range(4)]),
+        c.Insert([StreamRow(name="old", created_at=1.0)]),
+        c.Insert([_item(f"i{n}") for n in range(4)]),
         c.LeaveItems([left, left._replace(id="i2", exit_n=2, status="withdrawn")]),
-        c.AddEvents([row._replace(n=n) for n in range(5)]),
-        c.AddLabels([label, label._replace(labeler="late", late=True, slot=7)]),
-        c.AddLeases([lease, lease._replace(token_hash="old2", labeler="eve")]),
+        c.Insert([row._replace(n=n) for n in range(5)]),
+        c.Insert([label, label._replace(labeler="late", late=True, slot=7)]),
+        c.Insert([lease, lease._replace(token_hash="old2", labeler="eve")]),
         c.EndLeases([c.LeaseEnd("old1", "done", 6.0)]),
-        c.AddNotes([note, note._replace(n=2)]),
-        c.AddRevisions([revision, revision._replace(n=2)]),
-        c.SaveSnapshot(SnapshotRow("old", 0, 1.0, b"x")),
-        c.SaveSnapshot(SnapshotRow("old", 4, 1.0, b"y")),
-        c.AddWebhook(WebhookRow("w4", "old", "https://example.org/z", "whsec_z", 1.0)),
-        c.AddDeliveries([sent, sent._replace(exit_n=2, status="pending")]),
-        c.AddGold([GoldRow("old", "i1", "ok", 1.0, "sent", "me")]),
+        c.Insert([note, note._replace(n=2)]),
+        c.Insert([revision, revision._replace(n=2)]),
+        c.Insert([SnapshotRow(stream="old", n=0, at=1.0, body=b"x")]),
+        c.Insert([SnapshotRow(stream="old", n=4, at=1.0, body=b"y")]),
+        c.Insert(
+            [
+                WebhookRow(
+                    id="w4",
+                    stream="old",
+                    url="https://example.org/z",
+                    secret="whsec_z",
+                    created_at=1.0,
+                )
+            ]
+        ),
+        c.Insert([sent, sent._replace(exit_n=2, status="pending")]),
+        c.Insert([GoldRow(stream="old", item="i1", label="ok", at=1.0, source="sent", actor="me")]),
     ]
     storage.write(filled)
     assert storage.exits("old", 1, payloads=True) == [storage.item("old", "i2")]
@@ -110,8 +164,21 @@ def check_history(storage: Storage) -> None:
     assert sorted(x.n for x in storage.notes_among("old", ["i1", "i2"])) == [1, 2]
     assert (storage.first_pending("old"), storage.first_pending("old", "revision")) == (2, None)
     before, counts = everything(storage, "old"), storage.counts("old")
-    segment = SegmentRow("old", 1, 9.0, 0, 4, 2.0, 6, 1, 1, 1, "1", "abc")
-    storage.write([c.AddSegment(segment), c.DropHistory(segment, 2, 0, 0)])
+    segment = SegmentRow(
+        stream="old",
+        n=1,
+        at=9.0,
+        first_event=0,
+        next_event=4,
+        ended_at=2.0,
+        slot=6,
+        exits=1,
+        revisions=1,
+        notes=1,
+        name="1",
+        digest="abc",
+    )
+    storage.write([c.Insert([segment]), c.DropHistory(segment, 2, 0, 0)])
     assert storage.segments("old") == [segment]
     assert ([x.n for x in storage.events("old")], storage.snapshot_numbers("old")) == (
         [2, 3, 4],
@@ -129,27 +196,37 @@ def check_history(storage: Storage) -> None:
     assert storage.note_counts("old") == before["note_counts"]
     assert storage.known_ids("old", ["i1"]) == {}
     assert storage.archived("old", ["i1", "i2"]) == {
-        "i1": ArchivedRow("old", "i1", "digest of i1", 1)
+        "i1": ArchivedRow(stream="old", id="i1", digest="digest of i1", segment=1)
     }
     assert list(storage.all_archived("old", chunk=1)) == storage.archived_after("old")
     assert [x.id for x in storage.archived_after("old")] == ["i1"]
     storage.write([c.EraseArchived("old", "i1")])
     assert storage.archived("old", ["i1"])["i1"].digest == ERASED
     refused(storage, c.EraseArchived("old", "i2"))
-    refused(storage, c.AddSegment(segment))
+    refused(storage, c.Insert([segment]))
     _put_back(storage, segment, before)
 
 
 def _check_in_time(storage: Storage) -> None:
     """Labels and leases are read in the order of time, and as they are asked for."""
-    label = LabelRow("timed", "i1", "m", "ok", 2.0, 4, False, None, "x")
-    lease = LeaseRow("t1", "timed", "i1", "m", 2.0, 1.0)
+    label = LabelRow(
+        stream="timed",
+        item="i1",
+        labeler="m",
+        said="ok",
+        at=2.0,
+        slot=4,
+        late=False,
+        lead_seconds=None,
+        source="x",
+    )
+    lease = LeaseRow(token_hash="t1", stream="timed", item="i1", labeler="m", given_at=2.0, ttl=1.0)
     storage.write(
         [
-            c.AddStream(StreamRow("timed", 1.0)),
-            c.AddItems([_item(id)._replace(stream="timed") for id in ("i1", "i2")]),
-            c.AddLabels([label, label._replace(item="i2", late=True, at=1.0, slot=2**40)]),
-            c.AddLeases([lease, lease._replace(token_hash="t2", given_at=1.0)]),
+            c.Insert([StreamRow(name="timed", created_at=1.0)]),
+            c.Insert([_item(id)._replace(stream="timed") for id in ("i1", "i2")]),
+            c.Insert([label, label._replace(item="i2", late=True, at=1.0, slot=2**40)]),
+            c.Insert([lease, lease._replace(token_hash="t2", given_at=1.0)]),
             c.EndLeases([c.LeaseEnd("t1", "done", 6.0)]),
         ]
     )
@@ -166,21 +243,20 @@ def _check_in_time(storage: Storage) -> None:
 
 
 def _put_back(storage: Storage, segment: SegmentRow, before: dict[str, Any]) -> None:
-    tables: tuple[c.Restorable, ...]
     tables = ("events", "items", "labels", "leases", "notes", "revisions")
-    back: list[c.Change] = [c.PutBack(table, before[table]) for table in tables]
-    back.append(c.PutBack("snapshots", [SnapshotRow("old", 0, 1.0, b"x")]))
+    back: list[c.Change] = [c.PutBack(before[table]) for table in tables]
+    back.append(c.PutBack([SnapshotRow(stream="old", n=0, at=1.0, body=b"x")]))
     storage.write(back)
     storage.write([*back, c.RemoveSegment("old", 1), c.RemoveSegment("old", 1)])
     after = everything(storage, "old")
     assert {**after, "deliveries": before["deliveries"]} == before
     assert storage.archived("old", ["i1"]) == {}
     gone = segment._replace(next_event=5, exits=2, revisions=2, notes=2, name="")
-    storage.write([c.AddSegment(gone), c.DropHistory(gone, 5, 2, 2)])
+    storage.write([c.Insert([gone]), c.DropHistory(gone, 5, 2, 2)])
     assert storage.events("old") == []
     assert storage.archived("old", ["i1"])["i1"].digest == ERASED, "nothing of it is kept"
-    more = EventRow("old", 5, 1, 3, 2.0, "left", '"ann"')
-    storage.write([c.AddEvents([more])])
+    more = EventRow(stream="old", n=5, size=1, slot=3, at=2.0, kind="left", body='"ann"')
+    storage.write([c.Insert([more])])
     assert storage.events("old") == [more], "the log goes on where it ended"
     storage.write([c.MarkDeleted("old", 5.0), c.PurgeStream("old", 1000)])
     storage.write([c.PurgeStream("old", 1000), c.DeleteStream("old")])

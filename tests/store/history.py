@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 
 from tests.store.tables import Tables
 from venire.model import DeliveryStatus, ItemStatus
-from venire.server.store.base import Storage
-from venire.server.store.history_reads import Said
-from venire.server.store.rows import ArchivedRow, ItemRow, LeaseRow, NoteRow, SegmentRow
+from venire.server.store.base import Said, Storage
+from venire.server.store.records import ArchivedRow, ItemRow, LeaseRow, NoteRow, SegmentRow
 
 __all__ = ["MemoryHistory"]
 

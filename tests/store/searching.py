@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tests.store.tables import Tables
 from venire.model import ItemStatus
-from venire.server.store.rows import ItemRow
+from venire.server.store.records import ItemRow
 from venire.server.store.search import EXCERPT, Doubt, Found, ItemSearch, Place
 
 __all__ = ["arrivals", "doubtful", "find_items"]

@@ -17,7 +17,7 @@ from tests.store.tables import Tables
 from venire.errors import StoreDown
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.server.store import changes as c
-from venire.server.store.rows import (
+from venire.server.store.records import (
     AlarmRow,
     AuditRow,
     CheckRow,
@@ -47,9 +47,10 @@ __all__ = ["MemoryStorage"]
 class MemoryStorage(MemoryHistory):
     """A store that lives as long as its process.
 
-    >>> from venire.server.store import AddKey, KeyRow
+    >>> from venire.server.store import Insert, KeyRow
     >>> storage = MemoryStorage()
-    >>> storage.write([AddKey(KeyRow("k1", "5e88...", "admin", None, "first", created_at=0.0))])
+    >>> key = KeyRow.load(["k1", "5e88...", "admin", None, "first", 0.0])
+    >>> storage.write([Insert([key])])
     >>> [key.role for key in storage.keys()]
     ['admin']
     """
@@ -415,15 +416,15 @@ class MemoryStorage(MemoryHistory):
 
 def _exited(row: ItemRow, said: list[str]) -> Exited:
     return Exited(
-        row.id,
-        row.arrived_slot,
-        row.arrived_at,
-        row.exit_slot or 0,
-        row.left_at or 0.0,
-        row.verdict,
-        row.confidence or 0.0,
-        row.labels or 0,
-        row.reason or "",
-        len(said),
-        sum(label == row.verdict for label in said),
+        item=row.id,
+        arrived_slot=row.arrived_slot,
+        arrived_at=row.arrived_at,
+        exit_slot=row.exit_slot or 0,
+        left_at=row.left_at or 0.0,
+        verdict=row.verdict,
+        confidence=row.confidence or 0.0,
+        labels=row.labels or 0,
+        reason=row.reason or "",
+        said=len(said),
+        agreed=sum(label == row.verdict for label in said),
     )

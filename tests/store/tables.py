@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from venire.errors import StoreError
-from venire.server.store.rows import (
+from venire.server.store.record import Record
+from venire.server.store.records import (
     AlarmRow,
     ArchivedRow,
     AuditRow,
@@ -33,6 +34,23 @@ from venire.server.store.rows import (
 __all__ = ["Tables"]
 
 _MISSING: Any = object()
+
+#: Tables with a dictionary for each stream.
+_BY_STREAM = frozenset(
+    [
+        "events",
+        "items",
+        "revisions",
+        "checks",
+        "alarms",
+        "follows",
+        "gold",
+        "labels",
+        "notes",
+        "segments",
+        "archived",
+    ]
+)
 
 
 class Tables:
@@ -116,6 +134,17 @@ class Tables:
         """The table of a stream, which must exist."""
         self.check_stream(stream)
         return tables.setdefault(stream, {})
+
+    def place(self, row: Record) -> tuple[dict[Any, Any], Any]:
+        """The table that a row belongs to, and its key there."""
+        name, key = row.TABLE.name, tuple(getattr(row, column) for column in row.TABLE.key)
+        if row.TABLE.of_stream:
+            self.check_stream(row.stream)  # type: ignore[attr-defined]
+        table = self.logs if name == "events" else getattr(self, name)
+        if name in _BY_STREAM:
+            stream, *rest = key
+            table, key = self.of(table, stream), tuple(rest)
+        return table, key if len(key) > 1 else key[0]
 
     def rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
         """Every row of a stream: its table and its key."""

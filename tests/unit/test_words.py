@@ -14,7 +14,7 @@ import pytest
 
 from venire import model
 from venire.scheduling.kernel import desk
-from venire.server.store import rows
+from venire.server.store import records as rows
 from venire.server.store.sql import tables
 
 ROOT = Path(__file__).parent.parent.parent

@@ -44,6 +44,7 @@ HOW_TO: Final = (
 KINDS: Final[dict[str, Sequence[str]]] = {
     "Tutorials": (
         "tutorials/judge-answers",
+        "tutorials/judges-that-see",
         "tutorials/ask-an-expert",
         "tutorials/moderate-a-stream",
         "tutorials/aggregate-a-table",

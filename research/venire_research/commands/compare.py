@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli import clusters, screen
-from venire.cli.clusters import JOBS, worker_count
-from venire.cli.policies import policy_of
+from venire.cli.shared import clusters, screen
+from venire.cli.shared.clusters import JOBS, worker_count
+from venire.cli.shared.worlds import policy_of
 from venire.errors import InputError, UnknownName
 from venire_research.commands import suites
 from venire_research.commands.parallel import check_data, executor_of, say_long, say_resumable

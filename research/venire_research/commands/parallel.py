@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from venire.cli import screen
-from venire.cli.clusters import client_of
+from venire.cli.shared import screen
+from venire.cli.shared.clusters import client_of
 from venire.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli import clusters, screen
-from venire.cli.clusters import JOBS, worker_count
+from venire.cli.shared import clusters, screen
+from venire.cli.shared.clusters import JOBS, worker_count
 from venire.errors import InputError
 from venire_research.commands.parallel import check_data, executor_of, say_long, say_resumable
 

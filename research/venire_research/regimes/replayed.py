@@ -20,8 +20,7 @@ from venire import datasets
 from venire.errors import FileError
 from venire.labels import LabelTable
 from venire.simulation import Poisson, World
-from venire.simulation.items import Items, Masks
-from venire.simulation.world import PAPER_WEIGHTS
+from venire.simulation.world import PAPER_WEIGHTS, Items, Masks
 from venire_research.common.label_sets import read_set
 
 __all__ = ["bluebird", "dog", "llmjudge", "medrelex", "right_shares", "rte", "slots_of"]

@@ -16,7 +16,7 @@ from venire.labels import LabelTable
 from venire.model import Item, Labeler
 from venire.paper.accuracy import evidence
 from venire.simulation import Bursty, Poisson, World
-from venire.simulation.items import Items
+from venire.simulation.world import Items
 
 __all__ = [
     "adversarial",

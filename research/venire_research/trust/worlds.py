@@ -20,7 +20,7 @@ from venire.errors import UnknownName
 from venire.labels import LabelTable
 from venire.simulation import Poisson, World
 from venire.simulation.arrivals import Arrivals, Fixed
-from venire.simulation.items import Items, Masks
+from venire.simulation.world import Items, Masks
 from venire_research.trust.posts import JUDGES, posts
 
 __all__ = ["SLOTS", "WORLDS", "TrustWorld", "world_named"]

@@ -6,7 +6,7 @@ probabilities, and each counts for one over its own, so that nothing is assumed 
 Here the probabilities are those of cells (see below): in each cell a number of items
 is drawn at random, in proportion to its size times its expected spread (Neyman, 1934).
 
-**Which verdicts are audited: drawn by a seed, so that nobody chooses.**
+Which verdicts are audited: drawn by a seed, so that nobody chooses.
 
 **Cells of items whose judges say alike, in which trusted labels are counted.**
 

@@ -34,11 +34,11 @@ from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import FileError, InputError
 from venire.estimators.families import Families
-from venire.estimators.given import Gold
+from venire.estimators.known import Gold
 from venire.files.trees import read_tree
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
-from venire.labels.sources.jsonl import is_json_lines
+from venire.labels.sources.files import is_json_lines
 from venire.tools.csv_rows import number, read_dicts, read_head, shown
 from venire.tools.untrusted import parse_json
 

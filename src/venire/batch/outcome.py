@@ -19,15 +19,15 @@ from venire.batch.labelers import FREE, Pupil
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, labels_needed
 from venire.budget import Budget
 from venire.costs import Costs
+from venire.estimators.anchored import Anchored
+from venire.estimators.base import winners
 from venire.estimators.families import relations
 from venire.estimators.frames import Backend, frame_of
-from venire.estimators.given import Gold
+from venire.estimators.known import Gold
 from venire.estimators.screening.clones import CloneGroup
-from venire.estimators.ties import winners
 from venire.estimators.truth.teaching import ALONE, Checked
-from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable, Names
-from venire.labels.sources.text import like
+from venire.labels.sources.columns import like
 from venire.model import ExitReason, Verdict
 
 __all__ = ["LabelerReport", "Labelled", "settle", "share_right", "stale_words"]
@@ -278,7 +278,7 @@ class Labelled:
     def _left_out(
         self, fitted: Anchored, given: Ints
     ) -> dict[int, tuple[int | None, float | None]]:
-        from venire.labels.subset import keep_labels
+        from venire.labels.table import keep_labels
 
         found: dict[int, tuple[int | None, float | None]] = {}
         usual = np.argmax(fitted.posteriors_, axis=1)

@@ -13,7 +13,7 @@ The labelers of the rehearsal label as they were found to (`Anchored`), each for
 estimate: labelers who share errors need more labels than that, and those of whom few labels are
 known, one or two an item, are better than they were found to be and need fewer (docs/student.md).
 
-**Labels that are there already, as a source of answers: how to try a budget on old data.**
+Labels that are there already, as a source of answers: how to try a budget on old data.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from venire.batch.labelers import AWAY, FREE, Pupil, Work, check_target
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
+from venire.estimators.anchored import Anchored
 from venire.estimators.families import Families
-from venire.estimators.given import Gold
-from venire.estimators.votes.anchored import Anchored
+from venire.estimators.known import Gold
 from venire.labels import LabelTable
-from venire.labels.sources.text import like
+from venire.labels.sources.columns import like
 
 __all__ = [
     "Book",

@@ -1,27 +1,26 @@
-"""The `venire` command line: one thin module per command.
+"""The `venire` command line: a function for each command, what they share in `shared`.
 
-A command is a module of this package with a function of the same name, listed in `COMMANDS`; one
-that lies elsewhere, or whose name Python keeps for itself, has its module in `MODULES`.
-Modules are imported on demand, and import heavy dependencies inside their functions, so that
-`venire --help` is quick.
+A command is a function in the module of the same name, listed in `COMMANDS`; `ELSEWHERE` has the
+place of those that are in another module. Modules are imported on demand, and import heavy
+dependencies inside their functions, so that `venire --help` is quick.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from venire import __version__
-from venire.cli import screen
-from venire.cli.config_file import defaults_of
+from venire.cli.shared import screen
+from venire.cli.shared.stores import defaults_of
 from venire.errors import VenireError
 
-__all__ = ["COMMANDS", "main", "make_app"]
+__all__ = ["COMMANDS", "command_of", "main", "make_app"]
 
 COMMANDS = (
     "demo",
@@ -54,13 +53,18 @@ COMMANDS = (
     "warm-up",
 )
 
-#: The modules of commands that are not in a module of this package with their name.
-MODULES = {
-    "import": "venire.cli.importing",
-    "warm-up": "venire.cli.warm_up",
-    "demo": "venire_research.commands.demo",
-    "compare": "venire_research.commands.compare",
-    "reproduce": "venire_research.commands.reproduce",
+#: The functions of commands that are not in a module with the name of the command.
+ELSEWHERE = {
+    "backup": "venire.cli.archive:backup",
+    "compare": "venire_research.commands.compare:compare",
+    "demo": "venire_research.commands.demo:demo",
+    "import": "venire.cli.export:importing",
+    "mcp": "venire.cli.connect:mcp",
+    "plan": "venire.cli.simulate:plan",
+    "reproduce": "venire_research.commands.reproduce:reproduce",
+    "send": "venire.cli.stream:send",
+    "verify": "venire.cli.archive:verify",
+    "warm-up": "venire.cli.warm_up:warm_up",
 }
 
 #: Typer's own errors about options and arguments.
@@ -110,9 +114,19 @@ def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_venire)
     for command in commands:
-        module = MODULES.get(command, f"{__name__}.{command}")
-        app.command(command)(getattr(import_module(module), module.rpartition(".")[2]))
+        app.command(command)(command_of(command))
     return app
+
+
+def command_of(name: str) -> Callable[..., Any]:
+    """The function that a command runs.
+
+    >>> command_of("backup").__module__
+    'venire.cli.archive'
+    """
+    module, _, function = ELSEWHERE.get(name, f"{__name__}.{name}:{name}").partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
 
 
 def _venire(

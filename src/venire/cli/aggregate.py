@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import clusters, screen
-from venire.cli.guarantees import Level, Promise, RightShare, TestingGold, promise_of
-from venire.cli.tables import FAMILIES, MERGE, WIDE, columns_of, families_of, gold_of, repeats_of
-from venire.cli.worlds import names_of
+from venire.cli.shared import clusters, screen
+from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
+from venire.cli.shared.tables import (
+    FAMILIES,
+    MERGE,
+    WIDE,
+    columns_of,
+    families_of,
+    gold_of,
+    repeats_of,
+)
+from venire.cli.shared.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
 
@@ -88,7 +96,7 @@ def aggregate(
     from venire.files import check_targets
     from venire.labels.partitions import sizes
     from venire.labels.sources import COLUMNS
-    from venire.labels.sources.text import like
+    from venire.labels.sources.columns import like
 
     named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
     source = located(labels)
@@ -110,7 +118,7 @@ def aggregate(
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
         clusters.refuse(cluster, "--numeric")
-        from venire.cli.numeric import aggregate_numbers
+        from venire.cli.shared.summary import aggregate_numbers
 
         return aggregate_numbers(source, right_in, called, kept, out, skills, as_json, wide)
     with ExitStack() as stack:
@@ -161,8 +169,8 @@ def _summary(
     paid: dict[str, float],
     held: Guarantee | None,
 ) -> str:
-    from venire.cli.guarantees import guarantee_lines
-    from venire.cli.summary import summary
+    from venire.cli.shared.guarantees import guarantee_lines
+    from venire.cli.shared.summary import summary
 
     costs = (f"{name.replace('_', ' ')}: {value:.4g}" for name, value in paid.items())
     promised = [] if held is None else ["", *guarantee_lines(held)]
@@ -195,7 +203,7 @@ def _fit(
     """Fit the estimator, with gold if there is any."""
     if gold is None:
         return estimator.fit(table)
-    from venire.cli.summary import count_truth
+    from venire.cli.shared.summary import count_truth
     from venire.estimators.auto import Auto
     from venire.labels import LabelTable
     from venire.labels.partitions import pieces, total
@@ -322,7 +330,7 @@ def _labels(
 ) -> Table:
     """The labels of a file, or of several; on a cluster, if there is one, in partitions."""
     from venire.labels.sources import as_ordered, as_table
-    from venire.labels.sources.ordered import many_numbers
+    from venire.labels.sources.truth import many_numbers
 
     read = as_ordered if ordered else as_table
     if client is None:
@@ -346,7 +354,7 @@ def _truth(truth: PathOrAddress | None, table: Table, columns: tuple[str, str]) 
     """The known truth, as its code for each item."""
     if truth is None:
         return None
-    from venire.cli.summary import count_truth
+    from venire.cli.shared.summary import count_truth
     from venire.labels.partitions import pieces, total
     from venire.labels.sources import as_truth
 
@@ -397,7 +405,7 @@ def _record(
     method: str, fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, seconds: float
 ) -> dict[str, Any]:
     """The result as a JSON object; NaN and infinities are null."""
-    from venire.cli.summary import agreement, grounds, related, scores
+    from venire.cli.shared.summary import agreement, grounds, related, scores
     from venire.labels.partitions import sizes
 
     table = fitted.table_

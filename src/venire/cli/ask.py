@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import screen
 from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
 from venire.cli.aggregate import LABELS, REPEATS
-from venire.cli.tables import FAMILIES, columns_of, families_of, gold_of, repeats_of
+from venire.cli.shared import screen
+from venire.cli.shared.tables import FAMILIES, columns_of, families_of, gold_of, repeats_of
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:

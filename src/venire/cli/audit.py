@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from venire.cli import screen
-from venire.cli.tables import columns_of
+from venire.cli.shared import screen
+from venire.cli.shared.tables import columns_of
 from venire.errors import FileError, InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def audit(
     given |= {"--out": out, "GOLD": gold, "--drawn": drawn, "--level": level}
     _check(action, given | {"--ongoing": ongoing or None, "--right": right})
     if action == "guarantee" and gold is not None:
-        from venire.cli.guarantees import guarantee_file
+        from venire.cli.shared.guarantees import guarantee_file
 
         shares = 0.95 if right is None else right, 0.95 if level is None else level
         return guarantee_file(verdicts, columns_of(columns, COLUMNS), gold, shares, out, as_json)

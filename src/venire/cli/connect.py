@@ -1,4 +1,4 @@
-"""`venire connect`: a stream in step with a program in which people or judges label already."""
+"""`venire connect`, `venire mcp`: a stream in step with another program, or open to agents."""
 
 from __future__ import annotations
 
@@ -7,20 +7,43 @@ import json
 import logging
 import os
 import signal
+import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import screen
-from venire.cli.importing import TRACED, Name
+from venire.cli.export import TRACED, Name
+from venire.cli.shared import screen
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from venire.client import AsyncClient
     from venire.connectors.rounds import Rounds, Tally
 
-__all__ = ["connect"]
+__all__ = ["connect", "mcp"]
+
+MCP_URL = "The venire server; several on one store with commas between them."
+
+
+def mcp(
+    url: Annotated[
+        str, typer.Option(metavar="URL", help=MCP_URL, envvar="VENIRE_URL")
+    ] = "http://127.0.0.1:8400",
+) -> None:
+    """Let an agent label, and ask for verdicts and explanations, by the Model Context Protocol.
+
+    It speaks over standard input and output: agents start it. The key is read from VENIRE_KEY; its
+    role decides which tools there are.
+    """
+    from venire.connectors.mcp import serve
+
+    key = os.environ.get("VENIRE_KEY", "").strip()
+    if not key:
+        raise InputError("no key was given: set VENIRE_KEY, such as in the settings of the agent")
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    asyncio.run(serve(url, key))
+
 
 PROGRAMS = ("label-studio", *TRACED)
 
@@ -67,11 +90,11 @@ def connect(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a round.")] = False,
 ) -> None:
-    """Keep a stream in step with a project of Label Studio, Phoenix or MLflow.
+    """Keep a stream in step with a project of Label Studio, Phoenix, MLflow or Langfuse.
 
     Label Studio: tasks become items; everybody has a tab with the tasks to label; annotations
-    become labels; tasks that are done are closed, with the verdict as a prediction. Phoenix,
-    MLflow: traces become items, annotations or feedback labels, expectations gold; verdicts are
+    become labels; tasks that are done are closed, with the verdict as a prediction.
+    Others: traces become items, annotations or feedback labels, expectations gold; verdicts are
     written back as annotations or feedback of venire. One line says what a round did. Ctrl-C or
     SIGTERM ends it; a new start goes on where it was.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import screen
+from venire.cli.shared import screen
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from venire.cli import screen
-from venire.cli.tables import columns_of
+from venire.cli.shared import screen
+from venire.cli.shared.tables import columns_of
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from venire.audits import Rate
-    from venire.files.rates import Judged
+    from venire.files.audits import Judged
 
 __all__ = ["estimate"]
 
@@ -73,8 +73,7 @@ def estimate(
     Trusted labels of a few items correct the verdicts on all: narrower than these labels alone,
     and never wrong more often than stated.
     """
-    from venire.files.audits import COLUMNS
-    from venire.files.rates import read_judged
+    from venire.files.audits import COLUMNS, read_judged
 
     named = _names(of, wins)
     _check(gold, of, draw, seed, out, items, by, against, wins, level, anytime, ongoing)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import batches, screen
-from venire.cli.guarantees import Level, RightShare, TestingGold, promise_of
+from venire.cli.shared import batches, screen
+from venire.cli.shared.guarantees import Level, RightShare, TestingGold, promise_of
 
 if TYPE_CHECKING:
     from venire.budget import Budget

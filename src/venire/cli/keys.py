@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.stores import StorageUrl, open_guest
+from venire.cli.shared.stores import StorageUrl, open_guest
 from venire.errors import InputError, UnknownName
 from venire.model import Role
 
 if TYPE_CHECKING:
-    from venire.server.store import AddAudit, KeyRow, Storage
+    from venire.server.store import Insert, KeyRow, Storage
 
 __all__ = ["keys"]
 
@@ -113,16 +113,16 @@ def _create(
     storage: Storage, role: str, labeler: str | None, name: str, days: float | None
 ) -> dict[str, Any]:
     from venire.server.keys.keyring import new_row
-    from venire.server.store import AddKey
+    from venire.server.store import Insert
 
     token, row = new_row(name, role, labeler, time.time(), days)
-    storage.write([AddKey(row), _audit("key.create", row.id, role=role, labeler=labeler)])
+    storage.write([Insert([row]), _audit("key.create", row.id, role=role, labeler=labeler)])
     return {**_shown(row), "key": token}
 
 
 def _rotate(storage: Storage, old: KeyRow, hours: float) -> dict[str, Any]:
     from venire.server.keys.keyring import DAY, new_row
-    from venire.server.store import AddKey, ExpireKey
+    from venire.server.store import ExpireKey, Insert
 
     now = time.time()
     if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
@@ -130,7 +130,7 @@ def _rotate(storage: Storage, old: KeyRow, hours: float) -> dict[str, Any]:
     days = None if old.expires_at is None else (old.expires_at - old.created_at) / DAY
     token, row = new_row(old.name, old.role, old.labeler, now, days)
     entry = _audit("key.rotate", old.id, new=row.id)
-    storage.write([AddKey(row), ExpireKey(old.id, now + hours * 3600), entry])
+    storage.write([Insert([row]), ExpireKey(old.id, now + hours * 3600), entry])
     return {**_shown(row), "key": token}
 
 
@@ -142,18 +142,16 @@ def _revoke(storage: Storage, row: KeyRow) -> dict[str, Any]:
     return _shown(row._replace(revoked_at=row.revoked_at or now))
 
 
-def _audit(action: str, key: str, **details: Any) -> AddAudit:
+def _audit(action: str, key: str, **details: Any) -> Insert:
     """An audit entry without a key: the actor has direct access to the store."""
     from venire.server.actors import audit_row
-    from venire.server.store import AddAudit
+    from venire.server.store import Insert
 
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # a container may have no name for the user
         user = "somebody"
-    return AddAudit(
-        [audit_row(f"{user}, by venire keys", time.time(), action, None, key, **details)]
-    )
+    return Insert([audit_row(f"{user}, by venire keys", time.time(), action, None, key, **details)])
 
 
 def _shown(row: KeyRow) -> dict[str, Any]:

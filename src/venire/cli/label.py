@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import batches, clusters, screen
-from venire.cli.guarantees import Level, Promise, RightShare, TestingGold, promise_of
-from venire.cli.tables import (
+from venire.cli.shared import batches, clusters, screen
+from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
+from venire.cli.shared.tables import (
     MERGE,
     WIDE,
     columns_of,
@@ -20,7 +20,7 @@ from venire.cli.tables import (
     repeats_of,
     true_labels,
 )
-from venire.cli.worlds import names_of
+from venire.cli.shared.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
 
@@ -225,7 +225,7 @@ def _ask(
     """Ask the labelers of a panel about items."""
     from venire.batch.asking import close_labelers
     from venire.batch.labelling import label as run
-    from venire.cli.imported import find_callable
+    from venire.cli.shared.worlds import find_callable
     from venire.connectors.models import read_panel_of_models
 
     callers = read_panel_of_models(panel, find_callable)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli import screen
 from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
 from venire.cli.aggregate import LABELS, REPEATS
-from venire.cli.tables import (
+from venire.cli.shared import screen
+from venire.cli.shared.tables import (
     FAMILIES,
     MERGE,
     WIDE,
@@ -36,6 +36,7 @@ __all__ = ["panel"]
 PRICES = "What one label of each labeler costs: a file with labeler,price. [default: 1 for all]"
 TRUTH = "Known true labels, to measure and to choose by: a file with task,label."
 WANT = "The accuracy that the cheapest panel must have. [default: that of all, less --lose]"
+MOST = "In place of --want: the most that its labels may cost; the best panel at that price."
 LOSE = "The expected accuracy that may be lost without --want. [default: 0.005]"
 SEED = "Seed of the fits."
 
@@ -51,6 +52,7 @@ def panel(
     ] = None,
     families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
     want: Annotated[float | None, typer.Option(metavar="X", help=WANT)] = None,
+    most: Annotated[float | None, typer.Option(metavar="X", help=MOST)] = None,
     lose: Annotated[float | None, typer.Option(metavar="X", help=LOSE)] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS_HELP)] = None,
     wide: Annotated[bool, typer.Option("--wide", help=WIDE)] = False,
@@ -83,14 +85,15 @@ def panel(
             seed=seed,
             progress=lambda fits: working(f"{fits:,} replays"),
             families=families_of(families, source, table, called),
+            most=most,
         )
     if as_json:
         print(json.dumps(report.record(), indent=2, allow_nan=False, default=str))
     else:
-        _print(report, prices is not None)
+        _print(report, prices is not None, most)
 
 
-def _print(report: PanelReport, priced: bool) -> None:
+def _print(report: PanelReport, priced: bool, most: float | None) -> None:
     from rich.console import Console
 
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True, width=1000)
@@ -104,7 +107,7 @@ def _print(report: PanelReport, priced: bool) -> None:
     console.print(_table(report))
     console.print()
     against = () if report.against is None else (report.against.words,)
-    for line in (*against, *related_lines(report.relations), *_advice(report)):
+    for line in (*against, *related_lines(report.relations), *_advice(report, most)):
         console.print(line)
 
 
@@ -155,9 +158,9 @@ def _named(names: tuple[Hashable, ...]) -> str:
     return ", ".join(str(name) for name in names[:NAMED]) + more
 
 
-def _advice(report: PanelReport) -> list[str]:
+def _advice(report: PanelReport, most: float | None) -> list[str]:
     stay = len(report.members) - len(report.can_go)
-    asked = f"accuracy {report.want * 100:.2f} %"
+    asked = f"accuracy {100 * report.want:.2f} %" if most is None else f"at most {most:,.6g}"
     if not report.reached:
         none = "by any panel found" if report.measured else "even by all of them"
         return [f"{asked} is not reached, {none}"]

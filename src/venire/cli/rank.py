@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import screen
 from venire.cli.aggregate import finite
-from venire.cli.tables import columns_of
+from venire.cli.shared import screen
+from venire.cli.shared.tables import columns_of
 
 if TYPE_CHECKING:
     from venire.estimators import BradleyTerry

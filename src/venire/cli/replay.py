@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli import screen
-from venire.cli.stores import StorageUrl, chosen_stream, open_guest
-from venire.cli.tables import gold_of
+from venire.cli.shared import screen
+from venire.cli.shared.stores import StorageUrl, chosen_stream, open_guest
+from venire.cli.shared.tables import gold_of
 from venire.errors import InputError
 
 if TYPE_CHECKING:

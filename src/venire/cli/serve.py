@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from venire.cli import config_file, screen
+from venire.cli.shared import screen, stores
 from venire.errors import InputError, MissingExtra, VenireError
 
 __all__ = ["serve"]
@@ -86,9 +86,9 @@ def _settings(given: dict[str, Any], config: Path | None = None) -> Any:
 
     from venire.server.edge.settings import ServerSettings
 
-    path = config_file.config_path(config)
-    written = config_file.read(path)
-    config_file.check_keys(path, written, ServerSettings.model_fields)
+    path = stores.config_path(config)
+    written = stores.read(path)
+    stores.check_keys(path, written, ServerSettings.model_fields)
     named = {name.upper() for name in os.environ}
     filed = {key: value for key, value in written.items() if f"VENIRE_{key.upper()}" not in named}
     chosen = {name: value for name, value in given.items() if value is not None}

@@ -1,23 +1,184 @@
-"""`venire simulate`: run a policy on the paper's synthetic stream, or on your own trace."""
+"""`venire simulate`: a policy on a simulated stream; `venire plan`: how long to learn first."""
 
 from __future__ import annotations
 
 import json
+import math
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import screen
-from venire.cli.worlds import PANEL, make_world, names_of, warn_below_chance
+from venire.cli.shared import screen
+from venire.cli.shared.worlds import PANEL, make_world, names_of, warn_below_chance
 from venire.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from venire.paper.learning_length import Plan
     from venire.scheduling import Learning, Policy
     from venire.simulation import Run, World
 
-__all__ = ["simulate"]
+__all__ = ["plan", "print_report", "simulate"]
+
+EPSILON = "The error within which every competence is learned, ..."
+DELTA = "... with probability at least 1 - DELTA."
+PLAN_CLASSES = "The possible labels, such as spam,ok. [default: 1,2]"
+PLAN_WEIGHTS = "The weights of items, such as 3,4 or 3-10: also plan for decisions as if known."
+MAX_DELAY = "With --weights: the longest delay of an item, in slots."
+
+
+def plan(
+    panel: Annotated[Path, typer.Option(metavar="FILE", help=PANEL)],
+    epsilon: Annotated[float, typer.Option(metavar="X", help=EPSILON)] = 0.1,
+    delta: Annotated[float, typer.Option(metavar="X", help=DELTA)] = 0.05,
+    classes: Annotated[str | None, typer.Option(metavar="NAMES", help=PLAN_CLASSES)] = None,
+    weights: Annotated[str | None, typer.Option(metavar="TEXT", help=PLAN_WEIGHTS)] = None,
+    max_delay: Annotated[int | None, typer.Option(metavar="N", help=MAX_DELAY)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compute the length of the learning phase that the theory requires."""
+    from venire.files import read_panel
+    from venire.paper import learning_length
+
+    if max_delay is not None and weights is None:
+        raise InputError("--max-delay needs --weights: give the weights of the items, such as 3,4")
+    count = len(names_of(classes) or (1, 2))
+    labelers = read_panel(panel)
+    warn_below_chance(labelers, count)
+    made = learning_length.plan(
+        [labeler.competence or 0.0 for labeler in labelers],
+        epsilon,
+        delta,
+        count,
+        weights=_weights(weights),
+        max_delay=max_delay or 0,
+    )
+    if as_json:
+        print(json.dumps(_record(made), indent=2, allow_nan=False))
+    else:
+        print("\n".join(made.describe()))
+
+
+def _weights(text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    from venire.simulation.world import weights_named
+
+    return weights_named(text)
+
+
+def _record(made: Plan) -> dict[str, Any]:
+    """The plan as a JSON object; infinities are null."""
+    values = asdict(made) | {"kappa_3": made.kappa_3, "large_enough": made.large_enough}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
+
+
+def print_report(run: Run, seconds: float, certified: bool = False) -> None:
+    """Print the report of a run; `certified` adds its share of the certificate."""
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+    for line in _heading(run):
+        console.print(line)
+    console.print(_utilities(run))
+    for line in [*(_certificate(run) if certified else []), *_comparison(run, seconds)]:
+        console.print(line)
+
+
+def _heading(run: Run) -> list[str]:
+    learning = f"learning {run.learning.describe()}" if run.learning else "competences known"
+    lines = [
+        f"{run.policy.describe()}, {learning}: {_count(run.slots, 'slot')}, "
+        f"{_count(len(run.world.panel), 'labeler')}, seed {run.world.seed}",
+        "",
+        f"items    {len(run.rows):,} arrived{_unfinished(run)}",
+        f"labels   {len(run.touches):,}, {run.labels_per_item:.2f} per item",
+        f"delay    {run.mean_delay:.2f} slots to the last label, "
+        f"{run.mean_response:.2f} to the exit",
+    ]
+    if run.money:
+        lines.append(f"money    {run.money:,.6g} spent on labels")
+    if run.accuracy is not None:
+        lines.append(f"verdicts {run.accuracy:.1%} right")
+    if run.learning and run.learning.counts_from():
+        lines.append(
+            f"(delay, verdicts and utility count items from slot {run.learning.counts_from()} on)"
+        )
+    return [*lines, ""]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _unfinished(run: Run) -> str:
+    from venire.scheduling.kernel.desk import HORIZON
+
+    count = int((run.rows["reason"] == HORIZON).sum())
+    return f", {count:,} still waiting at the end" if count else ""
+
+
+def _utilities(run: Run) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("utility", no_wrap=True)
+    table.add_column("total", justify="right", no_wrap=True)
+    table.add_column("per item", justify="right", no_wrap=True)
+    table.add_column("")
+    rows = [
+        ("paper's", run, run.utility, "with the delay to the last label"),
+        ("realised", run, run.realised_utility, "with the delay to the exit"),
+        ("true", run, run.true_utility, "by right verdicts, with the delay to the exit"),
+        ("genie's", run.genie, run.genie.utility, "paper's, greedy with competences known"),
+    ]
+    for name, whose, value, meaning in rows:
+        if value is not None:
+            each = value / max(1, int(whose.ledger.counts.sum()))
+            table.add_row(name, f"{value:,.1f}", f"{each:.3f}", meaning)
+    return table
+
+
+def _certificate(run: Run) -> list[str]:
+    certificate = run.certificate()
+    share, realised = certificate.share(run.utility), certificate.share(run.realised_utility)
+    if not certificate.items:
+        return ["", "no item counts, so there is nothing to certify"]
+    if share is None or realised is None:
+        return ["", "nobody could have earned anything on this stream"]
+    sure = (
+        "the exact optimum"
+        if certificate.method == "exact"
+        else f"which is too high by {certificate.gap:.2%} at most"
+    )
+    return [
+        "",
+        f"at least {_down(share)} of what anyone could have earned, knowing the future "
+        f"(realised: {_down(realised)})",
+        f"nobody could have earned more than {certificate.bound:,.1f}, {sure}",
+    ]
+
+
+def _down(share: float) -> str:
+    """A share rounded down, so that "at least" is true."""
+    return f"{math.floor(share * 1000) / 10:.1f} %"
+
+
+def _comparison(run: Run, seconds: float) -> list[str]:
+    lines = ["", f"simulated in {seconds:.2f} s"]
+    if run.genie is run:
+        return lines
+    share = "" if run.ratio is None else f", {run.ratio:.2%} of the genie's utility"
+    words = f"regret   {run.regret:,.1f} (normalised {run.normalised_regret:.2f}){share}"
+    return ["", words, *lines]
+
 
 POLICY = (
     "lookahead[:BUDGET] (plans the next slots), waterfill, realised or realised-proxy (an item "
@@ -64,7 +225,7 @@ def simulate(
     The stream is the paper's synthetic one (30 labelers, 5 items per slot), or your own: --items
     and --panel. With --panel alone, synthetic items are assigned to your labelers.
     """
-    from venire.cli.policies import policy_of
+    from venire.cli.shared.worlds import policy_of
     from venire.files import check_targets
     from venire.scheduling.by_name import learning_named
 
@@ -86,8 +247,6 @@ def simulate(
         record = run.summary() | (_certified(run) if certify else {}) | {"seconds": seconds}
         print(json.dumps(record, indent=2, allow_nan=False))
     else:
-        from venire.cli.report import print_report
-
         print_report(run, seconds, certify)
 
 

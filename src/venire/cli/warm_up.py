@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from venire.cli import screen
-from venire.cli.clusters import JOBS, worker_count
-from venire.tools.extras import library
+from venire.cli.shared import screen
+from venire.cli.shared.clusters import JOBS, worker_count
+from venire.tools.lazy import library
 
 if TYPE_CHECKING:
     from venire.scheduling import Learning, Policy

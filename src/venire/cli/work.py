@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import screen
-from venire.cli.imported import find_callable
+from venire.cli.shared import screen
+from venire.cli.shared.worlds import find_callable
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ async def _panel(
 ) -> list[CrewReport]:
     from venire.client import AsyncClient
     from venire.connectors.models import read_panel_of_models
-    from venire.connectors.models.working import label_stream
+    from venire.connectors.models.panel import label_stream
 
     callers = read_panel_of_models(panel, find_callable)
     return await label_stream(callers, lambda: AsyncClient(url, key), stream, _on_signal, **options)

@@ -8,8 +8,8 @@ from typing import Any, Final
 from venire.client.servers import Attempts, Servers
 from venire.client.wire import Call
 from venire.errors import InputError
-from venire.tools.extras import library
 from venire.tools.http.retries import Backoff
+from venire.tools.lazy import library
 
 __all__ = ["Settings", "http_library"]
 

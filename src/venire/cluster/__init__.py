@@ -1,10 +1,9 @@
 """Tables of labels that outgrow one machine: partitions on a Dask cluster.
 
-connecting    a client of a cluster, or a cluster on this machine
 loading       files of labels, one partition each, checked for whole items
 table         `PartitionedTable`, which every estimator takes
 model         a model over all partitions, for the estimators that climb
-placing       where functions run: on a cluster, or in this process
+placing       where functions run: on a cluster (yours, or one on this machine), or here
 """
 
 from typing import TYPE_CHECKING
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.cluster.connecting import connected as connected
     from venire.cluster.loading import partitioned as partitioned
+    from venire.cluster.placing import connected as connected
     from venire.cluster.table import PartitionedTable as PartitionedTable
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -9,17 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from venire.cluster.items import divided_item, shuffled
-from venire.cluster.part import Part, compact, plain
 from venire.cluster.placing import Here, OnDask, Place
-from venire.cluster.table import PartitionedTable
+from venire.cluster.table import Part, PartitionedTable, compact, divided_item, plain, shuffled
 from venire.errors import FileError, InputError
 from venire.labels import LabelTable, Names, Repeats
 from venire.labels.sources.build import COLUMNS, coded_columns, once_each, ordered_classes
-from venire.labels.sources.files import is_parquet
-from venire.labels.sources.jsonl import is_json_lines
-from venire.labels.sources.ordered import by_size
-from venire.labels.sources.text import as_text
+from venire.labels.sources.columns import as_text
+from venire.labels.sources.files import is_json_lines, is_parquet
+from venire.labels.sources.truth import by_size
 from venire.tools.addresses import Address, PathOrAddress, located
 
 __all__ = ["files_of", "partitioned"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.cluster.part import Part
+from venire.cluster.table import Part
 from venire.errors import InputError
-from venire.estimators.dawid_skene.e_step import FullModel
-from venire.estimators.given import Soft
-from venire.estimators.one_coin.e_step import CoinModel, Hits
+from venire.estimators.dawid_skene import FullModel
+from venire.estimators.known import Soft
+from venire.estimators.one_coin import CoinModel, Hits
 from venire.labels.partitions import Spread
 
 if TYPE_CHECKING:

@@ -1,21 +1,236 @@
-"""A table of labels in partitions, on a cluster or in this process."""
+"""A table of labels in partitions, on a cluster or in this process.
+
+**Whether all labels of an item are in one partition; and partitions in which they are.**
+
+Items are compared by 64 bits of a hash of their names, in buckets of some millions, so that no
+process needs all of them; where two hashes are the same, the names decide.
+
+A partition where it lies, and functions of it that are added up.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.cluster.part import Part, add, joined, of_table
-from venire.cluster.placing import Place
-from venire.labels import LabelTable, Names
+from venire.cluster.placing import Place, Progress
+from venire.labels import LabelTable, Names, Repeats
 from venire.labels.partitions import Partitions, Spread, whole_table
 from venire.labels.table import Codes
 
-__all__ = ["PartitionedTable", "Rows"]
+__all__ = [
+    "Part",
+    "PartitionedTable",
+    "Rows",
+    "add",
+    "compact",
+    "divided_item",
+    "joined",
+    "of_table",
+    "plain",
+    "shuffled",
+]
+
+
+class Part:
+    """The table of a partition, and the model of it that was asked for last.
+
+    A model takes some time to lay out and is used in every iteration, so it stays here; it is not
+    sent along when the partition is.
+    """
+
+    def __init__(self, table: LabelTable) -> None:
+        self.table = table
+        self._model: Any = None
+
+    def model(self, kind: type[Any]) -> Any:
+        """The model of this kind. Workers have several partitions, and each of them one thread."""
+        if type(self._model) is not kind:
+            self._model = kind(self.table, threads=1)
+        return self._model
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Part, (self.table,)
+
+    def __sizeof__(self) -> int:
+        """With the arrays, so that Dask does not take it for small and moves it about."""
+        table = self.table
+        arrays = table.start.nbytes + 2 * (table.labeler.nbytes + table.said.nbytes)
+        named = table.items
+        names = named.nbytes if isinstance(named, np.ndarray) else 64 * len(named)
+        return arrays + (sys.getsizeof(named) if isinstance(named, range) else names)
+
+
+def of_table(part: Part, function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function of the table of a partition."""
+    return function(part.table, *arguments)
+
+
+def add(found: Sequence[Any]) -> Any:
+    """The sum of arrays, or of tuples of arrays, in their order.
+
+    >>> add([(1, np.array([1.0, 2.0])), (2, np.array([3.0, 4.0]))])
+    (3, array([4., 6.]))
+    """
+    if isinstance(found[0], tuple):
+        return tuple(add(column) for column in zip(*found, strict=True))
+    total = found[0]
+    for more in found[1:]:
+        total = total + more
+    return total
+
+
+def compact(names: Names) -> Names:
+    """Names as an array: a tuple of text takes four times the memory.
+
+    >>> compact(("a", "b"))
+    array(['a', 'b'], dtype=StringDType())
+    >>> compact(range(3))
+    range(0, 3)
+    """
+    if isinstance(names, range | np.ndarray):
+        return names
+    kinds = {type(name) for name in names}
+    if kinds == {str}:
+        return np.array(names, dtype=np.dtypes.StringDType())
+    return np.array(names) if kinds == {int} else names
+
+
+def plain(names: Names) -> list[Any]:
+    """Names as Python has them."""
+    return names.tolist() if isinstance(names, np.ndarray) else list(names)
+
+
+def joined(tables: Sequence[LabelTable]) -> LabelTable:
+    """The tables below each other; they have the same labelers and classes.
+
+    >>> joined([LabelTable.from_matrix([[0, 1]]), LabelTable.from_matrix([[1, 1]])]).start.tolist()
+    [0, 2, 4]
+    """
+    items = tuple(name for table in tables for name in plain(table.items))
+    ends = np.cumsum([0, *(len(table.said) for table in tables)])
+    starts = [table.start[:-1] + end for table, end in zip(tables, ends[:-1], strict=True)]
+    start = np.concatenate([*starts, ends[-1:]]).astype(np.int64)
+    labeler: Codes = np.concatenate([table.labeler for table in tables])
+    said: Codes = np.concatenate([table.said for table in tables])
+    return LabelTable(items, tables[0].labelers, tables[0].classes, start, labeler, said)
+
+
+Hashes = NDArray[np.uint64]
+
+#: About as many items are compared at a time.
+BUCKET: Final = 1 << 22
+
+
+def divided_item(
+    place: Place, parts: Sequence[Any], items: int, progress: Progress | None = None
+) -> tuple[Any, int, int] | None:
+    """An item that lies in two partitions, and which; None if there is none.
+
+    >>> from venire.cluster.placing import Here
+    >>> one, two = (LabelTable.from_rows([(i, "ann", 0), (9, "ann", 1)]) for i in (1, 2))
+    >>> divided_item(Here(), [Part(one), Part(two)], 4)
+    (9, 0, 1)
+    """
+    hashes = [place.submit(_hashes, part) for part in parts]
+    place.finish(hashes, progress)
+    buckets = 1 + items // BUCKET
+    twice = [
+        place.submit(_twice, [place.submit(_bucket, some, b, buckets) for some in hashes])
+        for b in range(buckets)
+    ]
+    for found in place.results(twice):
+        for code, first, second in found:
+            asked = [place.submit(_named, parts[i], code) for i in (first, second)]
+            one, other = place.results(asked)
+            both = sorted(set(one) & set(other), key=str)
+            if both:
+                return both[0], first, second
+    return None
+
+
+def shuffled(
+    place: Place, parts: Sequence[Any], repeats: Repeats, progress: Progress | None = None
+) -> list[Any]:
+    """As many partitions, in which every item is whole: by the hashes of the names.
+
+    Of two labels of a labeler for an item, the one of the earlier partition is the first.
+    """
+    n = len(parts)
+    split = [place.submit(_split, part, n) for part in parts]
+    place.finish(split, progress)
+    made = [
+        place.submit(_merged, [place.submit(_take, pieces, j) for pieces in split], repeats)
+        for j in range(n)
+    ]
+    place.finish(made, progress)
+    return made
+
+
+def _hashes(part: Part) -> Hashes:
+    names = plain(part.table.items)
+    codes = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(b"".join(codes), np.uint64)
+
+
+def _bucket(hashes: Hashes, bucket: int, buckets: int) -> Hashes:
+    return hashes[hashes % np.uint64(buckets) == bucket] if buckets > 1 else hashes
+
+
+def _twice(found: list[Hashes]) -> list[tuple[int, int, int]]:
+    """Hashes in two partitions, and which; a few of them."""
+    codes = np.concatenate(found)
+    part = np.repeat(np.arange(len(found)), [len(some) for some in found])
+    order = np.argsort(codes, kind="stable")
+    codes, part = codes[order], part[order]
+    same = np.flatnonzero((codes[1:] == codes[:-1]) & (part[1:] != part[:-1]))[:100]
+    return [(int(codes[i]), int(part[i]), int(part[i + 1])) for i in same]
+
+
+def _named(part: Part, code: int) -> list[Any]:
+    places = np.flatnonzero(_hashes(part) == np.uint64(code)).tolist()
+    names = plain(part.table.items)
+    return [names[i] for i in places]
+
+
+def _split(part: Part, parts: int) -> list[LabelTable]:
+    """The items of each new partition."""
+    table, to = part.table, _hashes(part) % np.uint64(parts)
+    names, sizes = np.array(plain(table.items), object), np.diff(table.start)
+    of_label = np.repeat(to, sizes)
+    pieces = []
+    for j in range(parts):
+        start = np.concatenate([[0], np.cumsum(sizes[to == j])]).astype(np.int64)
+        labels = table.labeler[of_label == j], table.said[of_label == j]
+        items = compact(tuple(names[to == j]))
+        pieces.append(LabelTable(items, table.labelers, table.classes, start, *labels))
+    return pieces
+
+
+def _take(pieces: list[LabelTable], j: int) -> LabelTable:
+    return pieces[j]
+
+
+def _merged(pieces: list[LabelTable], repeats: Repeats) -> Part:
+    """One partition of pieces of the others."""
+    places: dict[Any, int] = {}
+    codes = [
+        np.array([places.setdefault(name, len(places)) for name in plain(piece.items)], np.int64)
+        for piece in pieces
+    ]
+    item = np.concatenate([own[piece.item] for own, piece in zip(codes, pieces, strict=True)])
+    labeler, said = (
+        np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("labeler", "said")
+    )
+    names = compact(tuple(places)), pieces[0].labelers, pieces[0].classes
+    return Part(LabelTable.from_codes(item, labeler, said, *names, repeats=repeats, fewest=1))
+
 
 #: How many sums a step of the tree adds up.
 FAN: Final = 8

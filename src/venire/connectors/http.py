@@ -22,13 +22,17 @@ import numpy as np
 
 from venire.batch import Answer, NoAnswer
 from venire.connectors.judges.checks import check_number, check_text, check_url, check_whole
-from venire.connectors.models import template
-from venire.connectors.models.model import Said
-from venire.connectors.models.scores import answers_of, shares_of
+from venire.connectors.models.model import (
+    Said,
+    Template,
+    answers_of,
+    at_path,
+    check_path,
+    shares_of,
+)
 from venire.errors import GaveUp, InputError, NotNow
 from venire.tools.http.connections import Connections, Lost, key_of
-from venire.tools.http.pacing import Limits, Patience, TooLong
-from venire.tools.http.retries import Halt, Reject, Retry, fault_of
+from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong, fault_of
 
 __all__ = ["Calling", "Endpoint", "HttpModel"]
 
@@ -184,7 +188,7 @@ class HttpModel(Endpoint):
     id, url
         The labeler, and the address that is posted to.
     request
-        The JSON that is sent: see `venire.connectors.models.template`.
+        The JSON that is sent: see `venire.connectors.models.model`.
     label, confidence
         Paths to the label and, if there is one, to the confidence in it.
     probabilities
@@ -228,15 +232,15 @@ class HttpModel(Endpoint):
             raise InputError(f"labeler {id!r} has a batch of {batch}: it needs answers, a path")
         paths = (label, confidence, probabilities, answers)
         self._label, self._sure, self._shares, self._answers_at = (
-            None if path is None else template.check_path(path) for path in paths
+            None if path is None else check_path(path) for path in paths
         )
         self._classes = None if classes is None else list(classes)
-        filled = template.Template(request)
+        filled = Template(request)
         super().__init__(id, url, filled.fill, self.read, batch=batch, price=price, calling=calling)
 
     def read(self, said: Any, count: int) -> Said:
         """The answers in the JSON; raises `LookupError` or `ValueError` if they are not there."""
-        each = [said] if self._answers_at is None else template.at_path(said, self._answers_at)
+        each = [said] if self._answers_at is None else at_path(said, self._answers_at)
         if not isinstance(each, list):
             raise ValueError("the answers are not a list")
         if len(each) != count:
@@ -245,9 +249,9 @@ class HttpModel(Endpoint):
 
     def _one(self, said: Any) -> Answer | NoAnswer:
         if self._shares is not None:
-            return self._of_shares(template.at_path(said, self._shares))
+            return self._of_shares(at_path(said, self._shares))
         assert self._label is not None
-        label = template.at_path(said, self._label)
+        label = at_path(said, self._label)
         if label is None or label == "":
             return NoAnswer(f"labeler {self.id}: it gave no label")
         if isinstance(label, int) and self._classes is not None:
@@ -256,7 +260,7 @@ class HttpModel(Endpoint):
             label = self._classes[label]
         if not isinstance(label, str | int) or (self._classes and label not in self._classes):
             return NoAnswer(f"labeler {self.id}: {str(label)[:80]!r} is not a class")
-        sure = None if self._sure is None else template.at_path(said, self._sure)
+        sure = None if self._sure is None else at_path(said, self._sure)
         number = isinstance(sure, int | float) and not isinstance(sure, bool)
         return Answer(label, confidence=sure if number else None)
 

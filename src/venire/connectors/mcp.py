@@ -18,7 +18,7 @@ from venire.client import AsyncClient, Nothing
 from venire.errors import VenireError
 from venire.model import Role
 from venire.operations import OPERATIONS
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 __all__ = ["Tools", "make_server", "serve"]
 

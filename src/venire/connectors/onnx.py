@@ -16,11 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from venire.batch import Answer
-from venire.connectors.models.model import Model, Said
-from venire.connectors.models.scores import KINDS, answers_of, shares_of
+from venire.connectors.models.model import KINDS, Model, Said, answers_of, shares_of
 from venire.errors import FileError, InputError, UnknownName
 from venire.tools.csv_rows import shown
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 __all__ = ["OnnxModel"]
 

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from venire.batch import Answer
-from venire.connectors.models.model import Model, Said
-from venire.connectors.models.scores import answers_of, margins_of
+from venire.connectors.models.model import Model, Said, answers_of, margins_of
 from venire.errors import FileError, InputError
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 __all__ = ["SklearnModel", "load"]
 

@@ -3,18 +3,38 @@
 The simulator knows its whole stream beforehand and allocates its arrays once. The engine does not,
 so its queue grows as items arrive, keeps track of labels in flight, and drops the rows of items
 that have left. Everything here is a number; the registry knows the names.
+
+**Objects that the garbage collector need not look at.**
+
+A full collection goes through every object that Python tracks, and stops all threads meanwhile:
+150 ms with 300,000 open items. Items hold names and numbers, nothing that leads back to them, so
+they are in no cycle; untracked, they are still freed when the last reference goes. The same holds
+for the lists of them. Why `gc.freeze` does not do: docs/defense-of-design.md.
+
+**Whether anybody is still expected: who comes once does not tell when the last one has.**
+
+A labeler who leaves says so (`Scheduler.leave`), and one who came again and again may do so after
+a night or a holiday. But in a crowd of people who give one label each, everybody is on the panel
+for ever, and an item would wait for people who never come. So if at least 20 labelers came, and
+nearly nobody (one in 20) ever gave a label in a later slot than its last, and if nobody has come
+for 100 slots and ten times as long as ever before, then nobody is expected, and items that have
+waited as long leave with what they have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import ctypes
+import gc
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.events import Assigned, Event, Joined, Observed
+from venire.model import LabelerId
 from venire.scheduling.base import PER_ROW, Belief, Kernels, Policy
-from venire.scheduling.kernel.beliefs import believe
 from venire.scheduling.kernel.build import put_to_work, refile_all
 from venire.scheduling.kernel.desk import (
     BARRED,
@@ -37,9 +57,92 @@ from venire.scheduling.kernel.desk import (
 )
 from venire.scheduling.kernel.exits import never_due_row
 from venire.scheduling.kernel.labels import Bools, Ints, look_up, revalue
-from venire.scheduling.kernel.verdicts import decide_row, depart, let_go_row
+from venire.scheduling.kernel.verdicts import believe, decide_row, depart, let_go_row
 
-__all__ = ["FILING", "Queue"]
+__all__ = ["FILING", "Queue", "Visits", "untracked"]
+
+#: How many labelers must have come, and of how many one may have come again.
+CAME, ONE_IN = 20, 20
+
+#: The least slots of silence, and how often the longest one so far.
+SILENCE: Final = 100
+TIMES: Final = 10
+
+
+class Visits:
+    """When labelers came, as far as the log tells.
+
+    >>> visits = Visits()
+    >>> from venire.model import Label
+    >>> for n in range(30):
+    ...     visits.note([Observed(n, Label("post", f"worker-{n}", 0), False)], {f"worker-{n}": n})
+    >>> visits.patience(60), visits.patience(130)
+    (None, 100)
+    """
+
+    def __init__(self) -> None:
+        self.labelled = np.empty(0, np.int64)  # the slot of the last label of each labeler, or -1
+        self.came = self.again = self.last = self.longest = 0
+
+    def note(self, events: Iterable[Event], number: Mapping[LabelerId, int]) -> None:
+        """Note what was written to the log."""
+        for event in events:
+            if not isinstance(event, Observed | Assigned | Joined):
+                continue
+            self.longest = max(self.longest, event.slot - self.last)
+            self.last = event.slot
+            if isinstance(event, Observed):
+                self._label(number[event.label.labeler], event.slot)
+            elif isinstance(event, Assigned) and event.asked is None:
+                self.again += len(event.assignments)  # they are called, and need not come
+
+    def _label(self, m: int, slot: int) -> None:
+        if m >= len(self.labelled):
+            more = np.full(max(m + 1, 2 * len(self.labelled)) - len(self.labelled), -1)
+            self.labelled = np.concatenate([self.labelled, more])
+        before = self.labelled[m]
+        self.came += int(before < 0)
+        self.again += int(0 <= before < slot)
+        self.labelled[m] = slot
+
+    def patience(self, slot: int) -> int | None:
+        """How long an item waits, if nobody is expected any more; None: somebody is."""
+        most = max(SILENCE, TIMES * self.longest)
+        over = self.came >= CAME and self.again * ONE_IN <= self.came
+        return most if over and slot - self.last >= most else None
+
+    # state
+
+    def state(self) -> list[int]:
+        """The counts, beside `labelled`."""
+        return [self.came, self.again, self.last, self.longest]
+
+    def restore(self, counts: Iterable[int], labelled: NDArray[Any]) -> None:
+        """Continue from there."""
+        self.came, self.again, self.last, self.longest = counts
+        self.labelled = labelled.astype(np.int64)
+
+
+T = TypeVar("T")
+
+_CPYTHON: Final = platform.python_implementation() == "CPython"
+
+if _CPYTHON:
+    _untrack = ctypes.pythonapi.PyObject_GC_UnTrack
+    _untrack.argtypes, _untrack.restype = [ctypes.py_object], None
+
+
+def untracked(thing: T) -> T:
+    """The same object, no longer tracked by the collector; it must be in no cycle.
+
+    >>> from venire import Item
+    >>> gc.is_tracked(untracked(Item("post-1")))
+    False
+    """
+    if _CPYTHON and gc.is_tracked(thing):
+        _untrack(thing)
+    return thing
+
 
 #: Where a row is filed: links that may differ between equal states.
 FILING = (

@@ -24,14 +24,11 @@ from typing import Literal
 
 from venire.budget import Budget
 from venire.costs import Costs
-from venire.engine.pictures import Pictured
-from venire.engine.replaying import follow
+from venire.engine.replay import follow
 from venire.engine.snapshot import Captured, capture, unpack
 from venire.engine.state import State
-from venire.engine.verbs.labelling import Labelling
-from venire.engine.verbs.settings import Settings
-from venire.engine.verbs.slots import Slots
-from venire.engine.views import Views
+from venire.engine.verbs import Labelling, Settings, Slots
+from venire.engine.views import Pictured, Views
 from venire.errors import StateError
 from venire.estimators.families import Families
 from venire.events import Event

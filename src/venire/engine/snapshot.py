@@ -8,35 +8,189 @@ in front; older ones are read, newer ones are refused, and the log is replayed i
 written with the names of their fields: a snapshot of a version that kept more or fewer of them is
 read, and every item is filed again. Policy and learning are kept as data (see `settings_data`), and
 the memory of the policy with the names of its parts.
+
+**Policies, ways of learning and estimators as plain data, and back.**
+
+What venire exports is kept as the name of its class and what its constructor was given:
+
+    {"class": "LearnThenServe", "settings": {"slots": 5, "estimator": {"class": "OneCoin", ...}}}
+
+Numbers, words and lists are themselves; tuples, mappings and arrays are written so that they come
+back as what they were. Nothing else can be kept: a class of a user's own, or a function, is refused
+here, since it could not be made again from the data.
+
+Compressed bytes, read piece by piece: what was read is not kept.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, fields, is_dataclass
 from itertools import chain, islice
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
+from venire import estimators, model, scheduling
 from venire.budget import Budget
-from venire.engine.departed import Departed
-from venire.engine.heard import Heard
-from venire.engine.registry import Registry
-from venire.engine.settings_data import from_data, to_data
+from venire.engine.registry import Departed, Heard, Registry
 from venire.engine.state import State
-from venire.engine.unpacking import Unpacking
-from venire.errors import InputError
+from venire.errors import InputError, VenireError
+from venire.estimators.base import Parameters
 from venire.model import Bounds
 from venire.scheduling.base import PER_ROW, Learning, Policy
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.kernel.desk import Desk, allocate
 
-__all__ = ["Captured", "capture", "is_older", "unpack"]
+__all__ = ["Captured", "Unpacking", "capture", "from_data", "is_older", "to_data", "unpack"]
+
+#: Compressed bytes to take at once.
+_TAKE: Final = 2**16
+
+
+class Unpacking:
+    r"""Lines and bytes of what was compressed, in order.
+
+    >>> packed = Unpacking(zlib.compress(b"first\nsecond\n1234"))
+    >>> packed.line(), packed.line(), packed.take(4)
+    (b'first', b'second', b'1234')
+    >>> packed.end()
+    """
+
+    def __init__(self, packed: bytes | memoryview) -> None:
+        self._packed, self._place = memoryview(packed), 0
+        self._unpack = zlib.decompressobj()
+        self._ready, self._read = b"", 0
+
+    def line(self) -> bytes:
+        """The next line, without its end."""
+        searched = self._read
+        while (end := self._ready.find(b"\n", searched)) < 0:
+            searched = len(self._ready) - self._read
+            self._more()
+        line, self._read = self._ready[self._read : end], end + 1
+        return line
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        parts, missing = [], count
+        while missing > (there := len(self._ready) - self._read):
+            parts.append(self._ready[self._read :])
+            missing -= there
+            self._read = len(self._ready)
+            self._more()
+        parts.append(self._ready[self._read : self._read + missing])
+        self._read += missing
+        return b"".join(parts)
+
+    def end(self) -> None:
+        """That is all; `zlib.error` if the checksum is wrong."""
+        while not self._unpack.eof:
+            self._read = len(self._ready)
+            self._more()
+
+    def _more(self) -> None:
+        """Unpack more behind what was not read yet."""
+        if self._unpack.eof or self._place >= len(self._packed):
+            raise zlib.error("the snapshot ends too early")
+        some = self._packed[self._place : self._place + _TAKE]
+        self._place += len(some)
+        self._ready = self._ready[self._read :] + self._unpack.decompress(some)
+        self._read = 0
+
+
+#: Where classes are looked for, by the names that these export.
+_HOMES = (scheduling, estimators, model)
+
+
+def to_data(value: Any, what: str) -> Any:
+    """A value as plain data; `what` it is, for the error message.
+
+    >>> from venire import LearnWhileServing
+    >>> to_data(LearnWhileServing(prior=(9, 1)), "learning")["settings"]["prior"]
+    {'tuple': [9, 1]}
+    >>> to_data(print, "policy")
+    Traceback (most recent call last):
+    venire.errors.InputError: got a builtin_function_or_method as policy, which is not one of ...
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return {"array": value.tolist(), "dtype": value.dtype.str, "shape": list(value.shape)}
+    if isinstance(value, list | tuple):
+        parts = [to_data(part, f"{what}[{k}]") for k, part in enumerate(value)]
+        return parts if type(value) is list else {"tuple": parts}
+    if isinstance(value, Mapping):
+        pairs = [(to_data(k, what), to_data(x, f"{what}[{k!r}]")) for k, x in value.items()]
+        return {"mapping": [list(pair) for pair in pairs]}
+    return _object(value, what)
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    name = type(value).__name__
+    if _exported(name) is not type(value):
+        raise InputError(
+            f"got a {name} as {what}, which is not one of venire's own: a snapshot cannot keep it. "
+            "Keep the log instead (Scheduler.log), and replay it with a scheduler made the same way"
+        )
+    given = _given(value).items()
+    return {"class": name, "settings": {key: to_data(x, f"{what}.{key}") for key, x in given}}
+
+
+def _given(value: Any) -> dict[str, Any]:
+    """What the constructor was given."""
+    if isinstance(value, Parameters):
+        return value.get_params(deep=False)
+    own = fields(value) if is_dataclass(value) else ()
+    return {f.name: getattr(value, f.name) for f in own if f.init}
+
+
+def _exported(name: str) -> type | None:
+    """The class that venire exports by this name."""
+    for home in _HOMES:
+        found = getattr(home, name) if name in home.__all__ else None
+        if isinstance(found, type):
+            return found
+    return None
+
+
+def from_data(data: Any) -> Any:
+    """What `to_data` was given.
+
+    >>> from_data({"class": "FixedOverlap", "settings": {"overlap": 5}})
+    FixedOverlap(overlap=5)
+    """
+    if isinstance(data, list):
+        return [from_data(part) for part in data]
+    if not isinstance(data, dict):
+        return data
+    if "tuple" in data:
+        return tuple(from_data(part) for part in data["tuple"])
+    if "mapping" in data:
+        return {from_data(key): from_data(x) for key, x in data["mapping"]}
+    if "array" in data:
+        return np.array(data["array"], data["dtype"]).reshape(data["shape"])
+    return _made(data["class"], {key: from_data(x) for key, x in data["settings"].items()})
+
+
+def _made(name: str, settings: dict[str, Any]) -> Any:
+    made = _exported(name)
+    try:
+        if made is None:
+            raise TypeError(f"there is no class {name!r}")
+        return made(**settings)
+    except (TypeError, VenireError) as error:
+        raise InputError(
+            f"got a snapshot with settings that cannot be read ({error}): another "
+            "version wrote it, replay the log instead"
+        ) from error
+
 
 FORMAT = b"venire-5\n"
 

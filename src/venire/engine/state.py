@@ -9,19 +9,15 @@ from numpy.typing import NDArray
 
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
-from venire.engine.bounded_queue import BoundedQueue
-from venire.engine.departed import Departed
-from venire.engine.heard import Heard
-from venire.engine.purse import Purse
-from venire.engine.queue import Queue
-from venire.engine.registry import Registry
-from venire.engine.visits import Visits
+from venire.engine.bounded_queue import BoundedQueue, Purse
+from venire.engine.queue import Queue, Visits
+from venire.engine.registry import Departed, Heard, Registry
 from venire.errors import InputError
 from venire.estimators.families import Families
 from venire.events import Event
 from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
-from venire.scheduling.kernel.beliefs import check_c
+from venire.scheduling.kernel.verdicts import check_c
 
 __all__ = ["State", "no_competence"]
 

@@ -1,7 +1,7 @@
 """Estimators: verdicts from labels, and how good each labeler is.
 
     auto          the default
-    votes         majority, weighted, anchored
+    votes         majority and weighted; `anchored`: the vote that learns a little
     one_coin      the paper's Algorithm 3; `dawid_skene`: confusion matrices, `known`: given
     streaming     labels that come in batches
     ratings       classes with an order, numbers, comparisons
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
+    from venire.estimators.anchored import Anchored as Anchored
     from venire.estimators.auto import Auto as Auto
     from venire.estimators.base import BaseEstimator as BaseEstimator
     from venire.estimators.base import CompetenceEstimator as CompetenceEstimator
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
     from venire.estimators.calibration import temper as temper
     from venire.estimators.convergence import Monitor as Monitor
     from venire.estimators.convergence import Step as Step
-    from venire.estimators.dawid_skene.estimator import DawidSkene as DawidSkene
+    from venire.estimators.dawid_skene import DawidSkene as DawidSkene
     from venire.estimators.families import merge_clones as merge_clones
     from venire.estimators.intervals import skill_intervals as skill_intervals
     from venire.estimators.known import Known as Known
-    from venire.estimators.one_coin.estimator import OneCoin as OneCoin
-    from venire.estimators.one_coin.spectral import agreement_moments as agreement_moments
-    from venire.estimators.one_coin.spectral import spectral_start as spectral_start
+    from venire.estimators.one_coin import OneCoin as OneCoin
     from venire.estimators.ratings.agreement import krippendorff_alpha as krippendorff_alpha
     from venire.estimators.ratings.agreement import vote_entropy as vote_entropy
     from venire.estimators.ratings.bradley_terry import BradleyTerry as BradleyTerry
@@ -44,12 +43,13 @@ if TYPE_CHECKING:
     from venire.estimators.screening.clones import ClonePair as ClonePair
     from venire.estimators.screening.clones import Clones as Clones
     from venire.estimators.screening.clones import find_clones as find_clones
-    from venire.estimators.screening.constant import find_constant as find_constant
+    from venire.estimators.screening.screen import find_constant as find_constant
+    from venire.estimators.spectral import agreement_moments as agreement_moments
+    from venire.estimators.spectral import spectral_start as spectral_start
     from venire.estimators.streaming.drift import Drift as Drift
     from venire.estimators.streaming.drift import DriftMonitor as DriftMonitor
     from venire.estimators.streaming.estimator import Streaming as Streaming
-    from venire.estimators.votes.anchored import Anchored as Anchored
-    from venire.estimators.votes.majority import MajorityVote as MajorityVote
-    from venire.estimators.votes.weighted import WeightedMajority as WeightedMajority
+    from venire.estimators.votes import MajorityVote as MajorityVote
+    from venire.estimators.votes import WeightedMajority as WeightedMajority
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -12,9 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError
+from venire.estimators.anchored import (
+    WEIGHED,
+    Anchored,
+    agreements,
+    capped,
+    equal_votes,
+    fill,
+    prior_votes,
+    silenced,
+)
 from venire.estimators.base import Floats
 from venire.estimators.calibration import discounted
-from venire.estimators.dawid_skene.estimator import DawidSkene
+from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.families import (
     Families,
     families_of,
@@ -25,7 +35,7 @@ from venire.estimators.families import (
     weighted_posteriors,
     weighted_shares,
 )
-from venire.estimators.given import Gold, known_classes, settled
+from venire.estimators.known import Gold, known_classes, settled
 from venire.estimators.screening.clones import CloneGroup, find_clones
 from venire.estimators.screening.independence import (
     FAINT_SHARED,
@@ -36,16 +46,7 @@ from venire.estimators.screening.independence import (
 )
 from venire.estimators.screening.screen import Screened, screen
 from venire.estimators.truth.teaching import ALONE, Checked, taught
-from venire.estimators.votes.anchored import (
-    WEIGHED,
-    Anchored,
-    equal_votes,
-    fill,
-    silenced,
-)
-from venire.estimators.votes.implied import implied_confusions, implied_skills
-from venire.estimators.votes.lone import agreements, capped, prior_votes
-from venire.estimators.votes.majority import VoteEstimator, one_iteration
+from venire.estimators.votes import VoteEstimator, implied_confusions, implied_skills, one_iteration
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, total
 from venire.labels.sources import as_labels
@@ -83,7 +84,7 @@ class Auto(VoteEstimator):
        for lack of items in common or in between, the verdicts are those of `Anchored`: one step
        away from the vote. So they are if a minority of labelers, taken as a family, explains it.
     4. No verdict on a single label is surer than such labels have been found to agree with others,
-       and the vote of a few labels is less sure than its share (`venire.estimators.votes.lone`).
+       and the vote of a few labels is less sure than its share (`venire.estimators.anchored`).
 
     The truth is never used, unless `gold` is given.
 

@@ -2,10 +2,14 @@
 
 The conventions are scikit-learn's: the constructor stores its parameters and nothing else,
 `fit` returns the estimator itself, and what was learned has a trailing underscore.
+
+The parameters of an estimator by name, as scikit-learn asks for them. Breaking ties between the
+most probable classes: by a draw, not by the order of the classes.
 """
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -16,20 +20,90 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.costs import Costs, cost_matrix, expected_costs
-from venire.errors import InputError, StateError
+from venire.errors import InputError, StateError, UnknownName
 from venire.estimators.convergence import Monitor, Step
-from venire.estimators.parameters import Parameters
-from venire.estimators.ties import winners
-from venire.labels import LabelTable
+from venire.estimators.scoring import TIE
+from venire.labels import LabelTable, Names
+from venire.labels.counts import name_draws
 from venire.labels.partitions import Partitions, Spread, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from venire.estimators.frames import Backend
-    from venire.estimators.given import Soft
+    from venire.estimators.known import Soft
 
-__all__ = ["TINY", "BaseEstimator", "CompetenceEstimator", "Floats", "three_arrays"]
+__all__ = [
+    "TINY",
+    "BaseEstimator",
+    "CompetenceEstimator",
+    "Floats",
+    "Parameters",
+    "three_arrays",
+    "winners",
+]
+
+
+def winners(
+    posteriors: NDArray[np.float64], items: Names, classes: Names, seed: int = 0
+) -> NDArray[np.int64]:
+    """The most probable class of each item, by its index; a tie is broken by a draw.
+
+    The draw is made from the seed and the names of item and class, so that neither the order of
+    rows or classes nor the other items matter.
+
+    >>> q = np.array([[0.9, 0.1], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
+    >>> items = ["post-1", "post-2", "post-3", "post-4"]
+    >>> winners(q, items, ["no", "yes"]).tolist()
+    [0, 0, 0, 0]
+    >>> winners(q, items, ["no", "yes"], seed=1).tolist()
+    [0, 0, 0, 1]
+    """
+    top = posteriors >= posteriors.max(axis=1, keepdims=True) - TIE
+    best = np.argmax(posteriors, axis=1)
+    tied = np.flatnonzero(top.sum(axis=1) > 1)
+    if tied.size:
+        drawn = name_draws([items[i] for i in tied.tolist()], classes, seed)
+        best[tied] = np.argmax(np.where(top[tied], drawn, -1.0), axis=1)
+    return np.asarray(best, np.int64)
+
+
+class Parameters:
+    """`get_params` and `set_params`, so that scikit-learn's `clone` and searches work.
+
+    >>> from venire import OneCoin
+    >>> OneCoin(tol=1e-3).get_params()["tol"]
+    0.001
+    >>> OneCoin().set_params(max_iter=7).max_iter
+    7
+    >>> OneCoin().set_params(max_itr=7)
+    Traceback (most recent call last):
+    venire.errors.UnknownName: unknown parameter 'max_itr': did you mean 'max_iter'? Known: ...
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What the constructor was given; with `deep` also that of estimators among it."""
+        known = list(inspect.signature(type(self).__init__).parameters)[1:]
+        found = {name: getattr(self, name) for name in known}
+        for name, value in list(found.items()) if deep else ():
+            if isinstance(value, Parameters):
+                found |= {f"{name}__{inner}": x for inner, x in value.get_params().items()}
+        return found
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change some of them, which takes effect at the next `fit`."""
+        known = self.get_params()
+        for name in parameters:
+            if name not in known:
+                raise UnknownName("parameter", name, known)
+        for name, value in parameters.items():
+            owner, _, inner = name.rpartition("__")
+            if owner:
+                known[owner].set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
+        return self
+
 
 Floats = NDArray[np.float64]
 
@@ -318,13 +392,13 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         >>> fitted.plot_skills().get_xlabel()
         'skill'
         """
-        from venire.estimators.pictures import plot_skills
+        from venire.estimators.frames import plot_skills
 
         return plot_skills(self, axes)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first verdicts, and the skills of the first labelers."""
-        from venire.estimators.pictures import shown
+        from venire.estimators.frames import shown
 
         return shown(self)
 
@@ -340,7 +414,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
 
     def fixed_counts(self) -> Soft:
         """The counts of labels of gold items, and of history."""
-        from venire.estimators.given import fixed_counts
+        from venire.estimators.known import fixed_counts
 
         return self.__dict__.get("_fixed") or fixed_counts(self.table_)
 

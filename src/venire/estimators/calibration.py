@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.passes.vote_counts import certain_share, dependence_pass
-from venire.estimators.votes.implied import implied_confusions
+from venire.estimators.votes import implied_confusions
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, total
 

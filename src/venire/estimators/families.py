@@ -25,10 +25,9 @@ from venire.estimators.base import TINY, Floats
 from venire.estimators.calibration import residual_dependence
 from venire.estimators.screening.clones import CloneGroup, Clones
 from venire.labels import LabelTable, Names
-from venire.labels.counts import labels_given
+from venire.labels.counts import labels_given, name_codes
 from venire.labels.partitions import Spread, Table, kept, total
-from venire.labels.stable_draws import name_codes
-from venire.labels.subset import keep_labelers
+from venire.labels.table import keep_labelers
 
 __all__ = [
     "Families",

@@ -28,7 +28,7 @@ import numpy as np
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.passes.blocks import Blocks
-from venire.estimators.passes.gibbs import draw_pass
+from venire.estimators.passes.em import draw_pass
 from venire.estimators.passes.vote_counts import certain_share, dependence_pass
 from venire.labels import LabelTable
 from venire.labels.counts import labels_given

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
+    from venire.files.audits import asked_output as asked_output
     from venire.files.audits import drawn_output as drawn_output
     from venire.files.audits import read_gold as read_gold
+    from venire.files.audits import read_groups as read_groups
+    from venire.files.audits import read_judged as read_judged
     from venire.files.audits import read_known as read_known
     from venire.files.audits import read_verdicts as read_verdicts
     from venire.files.dataset import to_dataset as to_dataset
@@ -18,9 +21,6 @@ if TYPE_CHECKING:
     from venire.files.items import read_items as read_items
     from venire.files.panel import read_panel as read_panel
     from venire.files.panel import read_prices as read_prices
-    from venire.files.rates import asked_output as asked_output
-    from venire.files.rates import read_groups as read_groups
-    from venire.files.rates import read_judged as read_judged
     from venire.files.results import Output as Output
     from venire.files.results import assignments_output as assignments_output
     from venire.files.results import check_targets as check_targets

@@ -18,7 +18,7 @@ from typing import Any
 
 from venire.errors import FileError, InputError
 from venire.estimators.frames import verdict_columns
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 __all__ = ["dataset_of", "to_dataset", "write_dataset"]
 

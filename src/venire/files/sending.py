@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from venire.errors import FileError, InputError
+from venire.labels.sources.files import is_json_lines
 from venire.labels.sources.headers import ITEM, role_names
-from venire.labels.sources.jsonl import is_json_lines
 from venire.tools.addresses import PathOrAddress
 from venire.tools.csv_rows import number, read_each
 from venire.tools.untrusted import parse_json

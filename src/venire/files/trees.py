@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from venire.errors import FileError
-from venire.tools.extras import library
+from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json
 
 __all__ = ["Tree", "parse_tree", "read_text", "read_toml", "read_tree"]

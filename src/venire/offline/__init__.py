@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.offline.bound.prices import bound_at as bound_at
-    from venire.offline.bound.prices import find_prices as find_prices
     from venire.offline.certificate import Certificate as Certificate
     from venire.offline.certificate import certify as certify
     from venire.offline.exact import Exact as Exact
     from venire.offline.exact import optimum as optimum
     from venire.offline.instance import Instance as Instance
     from venire.offline.instance import value_of as value_of
-    from venire.offline.schedule.planning import plan as plan
+    from venire.offline.prices import bound_at as bound_at
+    from venire.offline.prices import find_prices as find_prices
+    from venire.offline.schedule import plan as plan
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -30,11 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.offline.bound.one_item import workspace_for
-from venire.offline.bound.price_passes import gains
-from venire.offline.bound.prices import find_prices
 from venire.offline.instance import Block, Instance, value_of
-from venire.offline.schedule.planning import plan
+from venire.offline.one_item import workspace_for
+from venire.offline.prices import find_prices, gains
+from venire.offline.schedule import plan
 
 __all__ = ["Exact", "exact", "optimum", "small"]
 

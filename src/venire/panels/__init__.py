@@ -9,6 +9,7 @@ from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
     from venire.panels.cheapest import Chosen as Chosen
+    from venire.panels.cheapest import best_panel as best_panel
     from venire.panels.cheapest import cheapest_panel as cheapest_panel
     from venire.panels.report import PanelMember as PanelMember
     from venire.panels.report import PanelReport as PanelReport

@@ -1,4 +1,4 @@
-"""The cheapest panel that is still good enough.
+"""The cheapest panel that is still good enough, and the best one at a price.
 
 Two greedy searches, and the cheaper of the two results. *Backward*: labelers leave one by one,
 the one with the least accuracy lost for the money saved first, while what is left is good enough.
@@ -19,12 +19,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Chosen", "cheapest_panel"]
+from venire.errors import InputError
+
+__all__ = ["Chosen", "best_panel", "cheapest_panel"]
 
 Accuracy = Callable[[frozenset[int]], float]
 
 #: Accuracies that differ by less are equal.
 EQUAL = 1e-12
+
+#: A search for the best panel at a price ends after this number of labelers who gained nothing.
+IDLE = 2
 
 #: In smaller panels a labeler may add more once others have come.
 FEW = 3
@@ -70,6 +75,50 @@ def cheapest_panel(
         return Chosen(everyone, math.fsum(costs), accuracy(everyone), False)
     members = min(found, key=lambda some: (_cost(costs, some), -accuracy(some)))
     return Chosen(members, _cost(costs, members), accuracy(members), True)
+
+
+def best_panel(accuracy: Accuracy, costs: Sequence[float], most: float) -> Chosen:
+    """The most accurate panel found that costs at most `most`; of equal ones the cheapest.
+
+    Labelers come one by one while they can be paid, whoever adds most for its cost first, or
+    whoever adds most; the better of the two, or the best labeler alone if that is better still
+    (Khuller, Moss and Naor, 1999).
+
+    >>> right = {0: 0.3, 1: 0.2, 2: 0.2, 3: 0.05}
+    >>> found = best_panel(lambda some: sum(right[m] for m in some), [5, 1, 1, 3], 5)
+    >>> sorted(found.members), found.cost
+    ([1, 2, 3], 5.0)
+    """
+    if min(costs, default=math.inf) > most:
+        raise InputError(
+            f"got {most!r} as the most that a panel may cost, expected at least the cost of one "
+            f"labeler, {min(costs, default=math.inf):,.6g}"
+        )
+    tried = [frozenset({m}) for m, cost in enumerate(costs) if cost <= most]
+    tried += [_paid(accuracy, costs, most, power) for power in (0.0, 1.0)]
+    best = min(tried, key=lambda some: (-round(accuracy(some), 12), _cost(costs, some)))
+    return Chosen(best, _cost(costs, best), accuracy(best), True)
+
+
+def _paid(accuracy: Accuracy, costs: Sequence[float], most: float, power: float) -> frozenset[int]:
+    """The best panel on the way, by gain for the cost to this power.
+
+    It ends after two in a row who gained nothing: a second labeler may only bring ties.
+    """
+    members, best, high, idle = frozenset[int](), frozenset[int](), 0.0, 0
+    while idle < IDLE:
+        left = most - _cost(costs, members) + EQUAL
+        able = [m for m, cost in enumerate(costs) if m not in members and cost <= left]
+        if not able:
+            break
+        now = accuracy(members) if members else 0.0
+        gains = {m: accuracy(members | {m}) - now for m in able}
+        m = max(able, key=lambda m: (gains[m] / max(costs[m], EQUAL) ** power, -costs[m]))
+        members |= {m}
+        idle += 1
+        if now + gains[m] > high + EQUAL:
+            best, high, idle = members, now + gains[m], 0
+    return best
 
 
 def _cost(costs: Sequence[float], members: frozenset[int]) -> float:

@@ -20,8 +20,8 @@ from venire.estimators.intervals import implied_intervals
 from venire.estimators.screening.clones import CloneGroup
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
-from venire.labels.subset import keep_labels
-from venire.panels.cheapest import Chosen, cheapest_panel
+from venire.labels.table import keep_labels
+from venire.panels.cheapest import Chosen, best_panel, cheapest_panel
 from venire.panels.truth import AgainstTruth, against_truth
 from venire.panels.yardstick import Estimate, Verdicts, Yardstick, second_labels, verdicts_of
 
@@ -182,6 +182,7 @@ def panel_report(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
     families: Families | None = None,
+    most: float | None = None,
 ) -> PanelReport:
     """Measure what each labeler brings, by replaying the labels without it.
 
@@ -205,6 +206,9 @@ def panel_report(
         Called with the number of replays so far.
     families
         Labelers who may share errors, by name: see `Auto`.
+    most
+        In place of `want`: what the labels of the panel may cost. The panel is then the best one
+        found at that price.
 
     Examples
     --------
@@ -221,7 +225,7 @@ def panel_report(
     """
     table = as_table(labels)
     price = _prices(table, prices)
-    _check(want, lose)
+    _check(want, lose, most)
     replayed = Replayed(table, seed, progress, families)
     everyone = frozenset(range(len(table.labelers)))
     fitted = replayed.fit(everyone)
@@ -233,7 +237,7 @@ def panel_report(
         against = against_truth(table, codes)
     without = {m: rule.change(whole, replayed.verdicts(everyone - {m})) for m in everyone}
     spent, accuracy = replayed.spent(price), rule.accuracy(whole)
-    choice = _Choice(replayed, spent.tolist(), want, lose, truth is not None)
+    choice = _Choice(replayed, spent.tolist(), want, lose, truth is not None, most)
     floor, chosen = choice.by(rule)
     after = replayed.verdicts(chosen.members)
     expected = change = rule.change(whole, after)
@@ -261,7 +265,7 @@ def panel_report(
 
 
 class _Choice:
-    """Chooses the cheapest panel that is good enough, by a yardstick.
+    """Chooses the cheapest panel that is good enough, or the best at a price, by a yardstick.
 
     If that is the truth, those go first without whom it is evidently better. Of the others only
     those whom neither the truth nor the labels miss: truth is known of few items, and among many
@@ -269,9 +273,16 @@ class _Choice:
     """
 
     def __init__(
-        self, replayed: Replayed, spent: list[float], want: float | None, lose: float, true: bool
+        self,
+        replayed: Replayed,
+        spent: list[float],
+        want: float | None,
+        lose: float,
+        true: bool,
+        price: float | None = None,
     ) -> None:
         self.replayed, self.spent, self.want, self.lose = replayed, spent, want, lose
+        self.price = price
         self.true = true  # else nobody does harm, by the posteriors of all
 
     def by(self, rule: Yardstick) -> tuple[float, Chosen]:
@@ -287,6 +298,9 @@ class _Choice:
             after = begin if some == start else self.replayed.verdicts(some)
             return most + min(each.change(begin, after).value for each in (rule, expect))
 
+        if self.price is not None:
+            chosen = best_panel(level, self.spent, self.price)
+            return chosen.accuracy, chosen
         floor = most - self.lose if self.want is None else self.want
         return floor, cheapest_panel(level, self.spent, floor, start if self.true else None)
 
@@ -317,7 +331,11 @@ def _prices(table: LabelTable, prices: Mapping[Any, float] | None) -> NDArray[np
     return found
 
 
-def _check(want: float | None, lose: float) -> None:
+def _check(want: float | None, lose: float, most: float | None) -> None:
+    if want is not None and most is not None:
+        raise InputError("got both want and most, expected one: an accuracy, or a price")
+    if most is not None and not 0 < most < math.inf:
+        raise InputError(f"got most={most!r}, expected what the labels of a panel may cost")
     if want is not None and not 0 < want <= 1:
         raise InputError(f"got a wanted accuracy of {want!r}, expected a share such as 0.95")
     if not 0 <= lose < 1:

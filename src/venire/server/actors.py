@@ -53,4 +53,13 @@ def audit_row(
     '{"version":2}'
     """
     actor = Actor.of(who)
-    return AuditRow(0, at, str(actor), actor.key, action, stream, subject, compact(details))
+    return AuditRow(
+        n=0,
+        at=at,
+        actor=str(actor),
+        key=actor.key,
+        action=action,
+        stream=stream,
+        subject=subject,
+        details=compact(details),
+    )

@@ -262,7 +262,8 @@ class ItemView:
 class ExitView:
     """The exit of an item; `n` is the cursor, counted from 1 in each stream.
 
-    `reason` is None where the verdict is hidden: it tells whether labelers agreed.
+    `reason` is None where the verdict is hidden: it tells whether labelers agreed. `guaranteed` is
+    whether the verdict is so by the audits up to now, in a stream with a guarantee.
     """
 
     n: int
@@ -274,6 +275,7 @@ class ExitView:
     arrived_slot: int
     slot: int
     at: float
+    guaranteed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

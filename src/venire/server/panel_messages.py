@@ -11,6 +11,7 @@ __all__ = [
     "Compared",
     "ConfusionView",
     "GoldAgreement",
+    "GuaranteeView",
     "IntervalView",
     "LabelerView",
     "Lesson",
@@ -21,6 +22,7 @@ __all__ = [
     "PanelView",
     "RateView",
     "RatesView",
+    "ThresholdView",
     "WhatIfView",
 ]
 
@@ -274,11 +276,51 @@ class ClassRates:
 
 
 @dataclass(frozen=True, slots=True)
+class ThresholdView:
+    """The verdicts that are at least so sure: at most the share `bound` of them is wrong.
+
+    `due` were drawn and have no answer yet; they count as wrong. `through` is the number of the
+    last exit up to which they are proven to be good enough; 0 if never.
+    """
+
+    confidence: float
+    verdicts: int
+    coverage: float
+    audited: int
+    wrong: int
+    due: int
+    bound: float
+    through: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuaranteeView:
+    """With probability `level` the share `right` of the marked verdicts is right, at all times.
+
+    `marked` of the `verdicts` since the test began are guaranteed: those at least as sure as
+    `confidence`, up to the exit `through`. `more` says how large a share would be after further
+    audits, if verdicts stay as they are.
+    """
+
+    right: float
+    level: float
+    share: float
+    confidence: float | None
+    through: int
+    marked: int
+    verdicts: int
+    coverage: float
+    curve: tuple[ThresholdView, ...]
+    more: dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
 class RatesView:
     """The rates of a stream by its audits, over the latest items that could have been drawn.
 
     `drawn` of the `items` were drawn, `gold` of those have an answer, and `passed_over` have none
-    though later ones do: each end of an interval is as if these spoke against it.
+    though later ones do: each end of an interval is as if these spoke against it. `guarantee` is
+    that of the stream, if it has one.
     """
 
     stream: str
@@ -289,3 +331,4 @@ class RatesView:
     passed_over: int
     due: int
     classes: dict[str, ClassRates]
+    guarantee: GuaranteeView | None = None

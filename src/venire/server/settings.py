@@ -55,7 +55,7 @@ STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 LONGEST_ID: Final = 200
 
 #: Settings that are not stored while they are empty, so that servers from before them read streams.
-LATER: Final = frozenset({"families", "show_left"})
+LATER: Final = frozenset({"families", "show_left", "guarantee", "guarantee_level"})
 
 #: The shortest slot, in seconds: the server has to close every one.
 MIN_SLOT: Final = 0.01
@@ -255,6 +255,12 @@ class StreamSettings(PageSettings):
     """So many audits of each class of verdicts, or all that there are: of the first ones of a class
     every one is drawn, of the next as many every second, then every fourth, down to `audit_share`.
     0: all verdicts are drawn alike."""
+    guarantee: Annotated[float, Field(gt=0, lt=1), Unit("0 to 1")] | None = None
+    """Verdicts are marked as guaranteed: 0.95 for at most 5 % of the marked ones wrong, whatever
+    labelers do, by audits; needs `audit_share`. The others are the ones to review. A change of it,
+    of its level or of `audit_share` begins a new test."""
+    guarantee_level: Annotated[float, Field(gt=0, lt=1), Unit("0 to 1")] | None = None
+    """The probability with which the guarantee holds at all times; None: 0.95."""
     student: StudentSettings | None = None
     """A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
     counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money."""
@@ -295,6 +301,13 @@ class StreamSettings(PageSettings):
                 )
         if len(self.cost_pairs) < len(self.costs):
             raise ValueError("an error has two costs; expected one for each truth and verdict")
+        if self.guarantee is not None and not self.audit_share:
+            raise ValueError(
+                "got a guarantee without audits, by which it is tested: set audit_share, such as "
+                "0.05, and name somebody trusted on the panel"
+            )
+        if self.guarantee_level is not None and self.guarantee is None:
+            raise ValueError("got guarantee_level without guarantee: set both, or neither")
         self._check_student()
         if self.lease_floor_seconds > self.lease_ceiling_seconds:
             raise ValueError("lease_floor_seconds is more than lease_ceiling_seconds")

@@ -15,7 +15,6 @@ from venire.estimators.frames import Backend, frame_of
 from venire.model import Assignment, Exit, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.by_name import learning_of, policy_of
-from venire.scheduling.kernel.beliefs import believe, check_c
 from venire.scheduling.kernel.build import put_to_work, refile_all
 from venire.scheduling.kernel.desk import (
     COUNTER,
@@ -27,15 +26,19 @@ from venire.scheduling.kernel.desk import (
     Desk,
     grow_touches,
 )
-from venire.scheduling.kernel.verdicts import decide_row
+from venire.scheduling.kernel.verdicts import believe, check_c, decide_row
 from venire.scheduling.policies.greedy import Greedy
-from venire.simulation.inputs import desk_of, most_in_a_slot, offline_of, stream_of
-from venire.simulation.items import Items
-from venire.simulation.label_source import Stream
-from venire.simulation.metrics import Ledger, keep_ledger
-from venire.simulation.pictures import item_columns, label_columns, plot_run, shown_run
+from venire.simulation.inputs import Stream, desk_of, most_in_a_slot, offline_of, stream_of
+from venire.simulation.metrics import (
+    Ledger,
+    item_columns,
+    keep_ledger,
+    label_columns,
+    plot_run,
+    shown_run,
+)
 from venire.simulation.run_slots import run_of
-from venire.simulation.world import World
+from venire.simulation.world import Items, World
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

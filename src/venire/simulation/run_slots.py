@@ -9,7 +9,7 @@ from venire.scheduling.base import Kernels
 from venire.scheduling.kernel.desk import OUTSTANDING, ROWS, TOUCHES, Desk
 from venire.scheduling.kernel.verdicts import decide_gone
 from venire.simulation import inputs
-from venire.simulation.label_source import Stream, ask
+from venire.simulation.inputs import Stream, ask
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["run_of"]

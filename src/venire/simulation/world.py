@@ -2,13 +2,17 @@
 
 Labels are fixed by the world, not by the schedule: the label of an item by a labeler is the same
 under every policy, so that policies are compared on the same random draws.
+
+Arrivals and weights by name, as the command line takes them. The items of a simulated stream, as
+arrays in order of arrival.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +21,152 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.labels import LabelTable
 from venire.model import MOST_WEIGHT, Item, Labeler
-from venire.simulation.arrivals import Arrivals, Poisson
-from venire.simulation.items import Items, Masks, arrivals_of
+from venire.scheduling.by_name import made_of
+from venire.simulation.arrivals import Arrivals, Bursty, Counts, Fixed, Poisson
 
-__all__ = ["World"]
+__all__ = ["Items", "World", "arrivals_named", "weights_named"]
+
+#: The most excluded labelers that are listed for an item; with more it gets a group.
+FEW = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Masks:
+    """Who may label which item.
+
+    `group` picks a set of labelers out of `groups`, who alone may label the item; group 0, like
+    None, is everyone. `barred` are pairs of an item and a labeler who may not label it.
+    """
+
+    group: NDArray[np.int32] | None = None
+    groups: tuple[NDArray[np.int32], ...] = (np.zeros(0, np.int32),)
+    barred: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+
+    @classmethod
+    def of(cls, allowed: Sequence[frozenset[int] | None], labelers: int) -> Masks:
+        """One set of labelers for each item, None for everyone.
+
+        A set that lacks only a few ("anyone but the author") is everyone with those barred;
+        other sets that are equal share a group.
+        """
+        everyone = frozenset(range(labelers))
+        numbers: dict[frozenset[int] | None, int] = {None: 0}
+        group = np.zeros(len(allowed), np.int32)
+        barred: list[tuple[int, int]] = []
+        for i, members in enumerate(allowed):
+            lacking = frozenset() if members is None else everyone - members
+            if len(lacking) <= FEW and len(lacking) < labelers:
+                barred += [(i, m) for m in sorted(lacking)]
+            else:
+                group[i] = numbers.setdefault(members, len(numbers))
+        groups = tuple(np.array(sorted(s or ()), dtype=np.int32) for s in numbers)
+        return cls(group, groups, np.array(barred, np.int32).reshape(-1, 2))
+
+    def take(self, rows: NDArray[np.int32]) -> Masks:
+        """The masks of these items, in this order; items may repeat."""
+        if self.group is None:
+            return self
+        places: dict[int, list[int]] = {}
+        for i, m in self.barred.tolist():
+            places.setdefault(i, []).append(m)
+        barred = [(k, m) for k, i in enumerate(rows.tolist()) for m in places.get(i, ())]
+        return Masks(self.group[rows], self.groups, np.array(barred, np.int32).reshape(-1, 2))
+
+    def may_label(self, item: int) -> tuple[NDArray[np.int32] | None, NDArray[np.int32]]:
+        """The only labelers who may label the item (None: anyone), and those who may not."""
+        g = 0 if self.group is None else int(self.group[item])
+        return self.groups[g] if g else None, self.barred[self.barred[:, 0] == item, 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """What arrives: one entry per item, in order of arrival.
+
+    `truth` is the class that a simulated label is drawn around; `truth_known` says whether
+    it is used to judge verdicts. `source` is the item's row in a recorded table.
+    """
+
+    arrival: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    truth: NDArray[np.int16]
+    truth_known: bool = True
+    ids: tuple[Hashable, ...] | None = None
+    source: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    masks: Masks = field(default_factory=lambda: Masks())
+
+    def __len__(self) -> int:
+        """How many items there are."""
+        return len(self.arrival)
+
+    def first(self, slots: int) -> NDArray[np.int64]:
+        """Entry t is the first item that arrives in slot t or later."""
+        if len(self) and self.arrival[-1] >= slots:
+            raise InputError(
+                f"an item arrives in slot {self.arrival[-1]} and the last slot is {slots - 1}: "
+                f"simulate at least {self.arrival[-1] + 1} slots"
+            )
+        return np.searchsorted(self.arrival, np.arange(slots + 1))
+
+    def name(self, row: int) -> Hashable:
+        """The item's id; its number where it has none."""
+        return str(row) if self.ids is None else self.ids[row]
+
+
+def arrivals_of(counts: Counts) -> NDArray[np.int64]:
+    """The slot of each item, from the number of items in each slot."""
+    if counts.sum(dtype=np.float64) >= 2**31:
+        raise InputError(
+            f"got {counts.sum(dtype=np.float64):.3g} items, expected fewer than 2**31: "
+            "fewer slots, or fewer arrivals"
+        )
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+_ARRIVALS: dict[str, type[Bursty] | type[Fixed] | type[Poisson]] = {
+    "bursty": Bursty,
+    "fixed": Fixed,
+    "poisson": Poisson,
+}
+
+#: The longest range of weights, since all of them are listed.
+LONGEST = 1_000_000
+
+
+def arrivals_named(text: str) -> Arrivals:
+    """`poisson[:RATE]`, `fixed[:ITEMS]` or `bursty[:SIZE[:EVERY[:TRICKLE]]]`.
+
+    >>> arrivals_named("bursty:50:10")
+    Bursty(size=50, every=10, trickle=0.0)
+    """
+    return made_of("arrivals", text, _ARRIVALS)
+
+
+def weights_named(text: str) -> tuple[float, ...]:
+    """Whole weights from a to b, `a-b`, or a list, `a,b,c`; all equally likely.
+
+    >>> weights_named("3-6"), weights_named("0.5,8")
+    ((3.0, 4.0, 5.0, 6.0), (0.5, 8.0))
+    """
+    low, dash, high = text.partition("-")
+    if dash and low.strip().isdecimal() and high.strip().isdecimal():
+        a, b = int(low), int(high)
+        values = tuple(map(float, range(a, b + 1))) if b - a < LONGEST else ()
+    else:
+        values = tuple(map(_number, text.split(",")))
+    if not values or not all(0 < w <= MOST_WEIGHT for w in values):
+        raise InputError(
+            f"got the weights {text!r}, expected numbers above 0: write a range such as 3-10, "
+            "or a list such as 1,2,5"
+        )
+    return values
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
 
 #: The paper's weights: 3, 4, ..., 10, equally likely.
 PAPER_WEIGHTS = tuple(range(3, 11))

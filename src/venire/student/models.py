@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 __all__ = ["Features", "Linear", "Model", "Rows", "Seen", "fit_model", "logistic", "rows_of"]
 

@@ -22,7 +22,7 @@ from typing import Any, Final, TextIO, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from venire.errors import FileError, InputError
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 __all__ = ["Address", "PathOrAddress", "Piped", "located", "readable"]
 

@@ -9,6 +9,8 @@ A package says once, under `if TYPE_CHECKING`, which names it has and where they
 
 Type checkers read those imports. At run time they are read from the source as well, when a name
 is asked for, so there is no second list to keep, and importing the package loads nothing.
+
+The libraries of the extras, imported when they are used.
 """
 
 from __future__ import annotations
@@ -19,7 +21,25 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["attach"]
+from venire.errors import MissingExtra
+
+__all__ = ["attach", "library"]
+
+#: The names under which packages are installed, where they differ from those of their modules.
+_PACKAGES = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+
+
+def library(module: str, extra: str) -> Any:
+    """A module, or how to install the extra that brings it.
+
+    >>> library("json", "data").__name__
+    'json'
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise MissingExtra(_PACKAGES.get(package, package), extra) from None
 
 
 def attach(package: str, *others: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -23,9 +23,8 @@ from venire.labels import LabelTable
 from venire.labels.sources import as_truth
 from venire.model import Exit, ItemId, LabelerId
 from venire.panels.yardstick import Estimate, Yardstick
-from venire.whatif.missing import Drawn
 from venire.whatif.recorded import Recorded
-from venire.whatif.running import Plan, Rerun, rerun
+from venire.whatif.running import Drawn, Plan, Rerun, rerun
 
 __all__ = ["MEASURES", "Comparison", "Paired", "what_if"]
 

@@ -82,12 +82,12 @@ READ_ONLY = """
 import subprocess, sys
 from pathlib import Path
 from venire.cli import main
-from venire.server.store import AddStream, StreamRow, open_storage
+from venire.server.store import Insert, StreamRow, open_storage
 folder = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
 url = f"sqlite:///{folder}/venire.db"
 with open_storage(url) as storage:
-    storage.write([AddStream(StreamRow("posts", 0.0))])
+    storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
 subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
 codes = [
     main(["serve", "--storage", url, "--port", "0"]),

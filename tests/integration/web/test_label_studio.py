@@ -29,8 +29,8 @@ from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.people import KIND, Somebody
 from tests.studio.servers import Studio, running
 from venire.client import Client
-from venire.connectors.label_studio.board import VERSION
 from venire.connectors.label_studio.studio import FIELD
+from venire.connectors.label_studio.sync import VERSION
 from venire.server.store import open_storage
 
 KILLS = int(os.environ.get("VENIRE_KILLS", "4"))

@@ -19,7 +19,8 @@ from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.people import KIND
 from tests.studio.servers import Studio, running
 from venire.client import AsyncClient
-from venire.connectors.label_studio import LabelStudio, StudioDown, Sync, Tally, reading
+from venire.connectors.label_studio import LabelStudio, StudioDown, Sync, Tally
+from venire.connectors.label_studio import annotations as read_annotations
 from venire.connectors.label_studio.studio import FIELD
 from venire.errors import InputError, UnknownName
 
@@ -368,7 +369,7 @@ def test_a_lease_that_ends_is_noticed_where_nothing_changed(
     both: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither the date of the task nor a pass over all tasks would lead to it."""
-    monkeypatch.setattr(reading, "MARGIN", timedelta(0))
+    monkeypatch.setattr(read_annotations, "MARGIN", timedelta(0))
 
     async def test(b: Bench) -> None:
         async with b.sync(sweep=1e9) as sync:

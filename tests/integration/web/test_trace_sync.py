@@ -1,4 +1,4 @@
-"""`venire connect phoenix` and `mlflow`, with kills of everything.
+"""`venire connect phoenix`, `mlflow` and `langfuse`, with kills of everything.
 
 Every annotation counts once or is refused aloud, and every trace has one verdict, which is the
 stream's. Nightly with the real programs: `VENIRE_PHOENIX` and `VENIRE_MLFLOW` name their commands.
@@ -131,6 +131,7 @@ def program(name: str, real: bool, folder: Path) -> Iterator[Doubles | Real]:
         ("phoenix", False, 40, 4),
         nightly("phoenix", False, 200, 25),
         nightly("mlflow", False, 200, 25),
+        nightly("langfuse", False, 200, 25),
         nightly("phoenix", True, 200, 6),
         nightly("mlflow", True, 200, 6),
     ],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from inspect import getsource
 from pathlib import Path
 
 import pytest
 
-from venire.cli import COMMANDS, MODULES, main
-from venire.cli.config_file import STORE_COMMANDS
+from venire.cli import COMMANDS, command_of, main
 from venire.cli.serve import _settings
+from venire.cli.shared.stores import STORE_COMMANDS
 from venire.errors import VenireError
 
 
@@ -90,8 +89,6 @@ def test_no_command_of_a_store_is_forgotten() -> None:
     found = {
         name
         for name in COMMANDS
-        if name != "serve"
-        and "storage: StorageUrl"
-        in getsource(import_module(MODULES.get(name, f"venire.cli.{name}")))
+        if name != "serve" and "storage: StorageUrl" in getsource(command_of(name))
     }
     assert found == set(STORE_COMMANDS)

@@ -51,7 +51,7 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
 
 def test_a_verb_imports_only_its_own_module() -> None:
     code = (
-        "import sys; from venire.cli import main; main(['plan', '--help']); "
+        "import sys; from venire.cli import main; main(['keys', '--help']); "
         "print('venire.cli.simulate' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

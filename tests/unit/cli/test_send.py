@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire.cli import main
-from venire.cli.send import _post
+from venire.cli.stream import _post
 from venire.client import ServerError
 from venire.errors import FileError, InputError
 from venire.files.sending import TOGETHER, Sent, read_sent, send_all

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from tests.unit.estimators.worlds import simulate
-from venire.cluster.part import Part, compact
 from venire.cluster.placing import Here, Place
-from venire.cluster.table import PartitionedTable
+from venire.cluster.table import Part, PartitionedTable, compact
 from venire.estimators import (
     Anchored,
     Auto,

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire import DawidSkene, MajorityVote, as_table, partitioned
-from venire.cluster import items
-from venire.cluster.items import divided_item, shuffled
+from venire.cluster import table as cluster_table
 from venire.cluster.loading import files_of
-from venire.cluster.part import Part
 from venire.cluster.placing import Here
+from venire.cluster.table import Part, divided_item, shuffled
 from venire.errors import InputError
 from venire.labels import LabelTable
 
@@ -145,11 +144,11 @@ def test_divided_items_are_found_and_made_whole(drawn: list[list[int]], bucket: 
     ]
     parts = [Part(table) for table in tables]
     seen = [name for own in drawn for name in own]
-    before, items.BUCKET = items.BUCKET, bucket  # type: ignore[misc]
+    before, cluster_table.BUCKET = cluster_table.BUCKET, bucket  # type: ignore[misc]
     try:
         found = divided_item(Here(), parts, len(seen))
     finally:
-        items.BUCKET = before  # type: ignore[misc]
+        cluster_table.BUCKET = before  # type: ignore[misc]
     assert (found is None) == (len(seen) == len(set(seen)))
     if found is not None:
         name, one, other = found

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from venire import Bounds, Item, Label, Labeler, Scheduler
-from venire.engine.heard import Heard
+from venire.engine.registry import Heard
 from venire.engine.views import texts
 from venire.errors import InputError, ReplayError, StateError
 from venire.events import Observed

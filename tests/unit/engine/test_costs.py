@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from venire import Exit, Item, Label, Labeler, LearnWhileServing, Realised, Scheduler
 from venire.costs import Costs
 from venire.scheduling.base import Belief, Floats
-from venire.scheduling.kernel.beliefs import charged, leaning
-from venire.scheduling.kernel.verdicts import decide_apart
+from venire.scheduling.kernel.verdicts import charged, decide_apart, leaning
 from venire.scheduling.learning.estimates import Guess, distinct_classes
 
 CLASSES = ("keep", "remove")

@@ -27,7 +27,7 @@ from venire.events import Changed, Closed
 from venire.model import Exit
 from venire.scheduling.kernel.desk import HELD, OUTSTANDING, SHORT, SURE
 from venire.server.store.codec import decode, encode
-from venire.server.store.rows import EventRow
+from venire.server.store.records import EventRow
 
 CLASSES = ("spam", "ok")
 NAMES = ("ann", "bob", "cem", "dan", "eve")
@@ -318,7 +318,15 @@ def test_a_floor_that_is_none_lets_go_as_it_once_did() -> None:
 
 def test_bounds_of_older_logs_and_snapshots_are_what_they_were() -> None:
     old = Bounds(2, 5, 0.9, None, floor=False)
-    row = EventRow("posts", 0, 1, 0, 0.0, "changed", "[null,null,[2,5,0.9,null,false],null]")
+    row = EventRow(
+        stream="posts",
+        n=0,
+        size=1,
+        slot=0,
+        at=0.0,
+        kind="changed",
+        body="[null,null,[2,5,0.9,null,false],null]",
+    )
     assert decode([row]) == [Changed(0, bounds=old)]
     for bounds in (old, Bounds(2, 5, 0.9)):
         assert decode(encode("posts", 0, 0.0, [Changed(0, bounds=bounds)])) == [

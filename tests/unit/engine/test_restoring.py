@@ -26,7 +26,7 @@ from venire import (
     Scheduler,
     Waterfill,
 )
-from venire.engine.unpacking import Unpacking
+from venire.engine.snapshot import Unpacking
 from venire.scheduling.kernel.build import refile_all
 from venire.scheduling.kernel.desk import Desk
 from venire.scheduling.kernel.labels import revalue

@@ -29,7 +29,7 @@ from venire import (
     Scheduler,
     Verdict,
 )
-from venire.engine.departed import Departed, Kept
+from venire.engine.registry import Departed, Kept
 from venire.events import Closed, Event
 from venire.model import Exit, ExitReason
 from venire.scheduling.base import Belief

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire import Bounds, FixedOverlap, Item, Label, Labeler, Policy, Realised, Scheduler
-from venire.engine.visits import CAME, ONE_IN, SILENCE, TIMES, Visits
+from venire.engine.queue import CAME, ONE_IN, SILENCE, TIMES, Visits
 from venire.events import Assigned, Closed, Event, Joined, Observed
 from venire.model import Assignment, ExitReason
 

@@ -10,7 +10,7 @@ from tests.unit.estimators.worlds import Ints, label_matrices, plain, simulate
 from venire.errors import InputError
 from venire.estimators import MajorityVote, OneCoin, calibrated, residual_dependence, temper
 from venire.estimators.scoring import expected_calibration_error, right_shares
-from venire.estimators.votes.implied import implied_confusions
+from venire.estimators.votes import implied_confusions
 from venire.labels import LabelTable
 
 

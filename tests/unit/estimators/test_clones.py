@@ -9,7 +9,7 @@ from tests.unit.estimators.worlds import Ints, label_matrices, plain, simulate
 from venire.errors import InputError
 from venire.estimators import Auto, CloneGroup, DawidSkene, MajorityVote, find_clones, merge_clones
 from venire.estimators.scoring import error_rate
-from venire.estimators.screening.shared_errors import panel_pairs
+from venire.estimators.screening.clones import panel_pairs
 from venire.labels import LabelTable
 
 

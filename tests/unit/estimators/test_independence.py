@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from venire import LabelTable
+from venire.estimators.anchored import agreements, capped, prior_votes
 from venire.estimators.auto import Auto, Basis
 from venire.estimators.families import weighted_posteriors, weighted_shares
 from venire.estimators.screening.independence import (
@@ -22,14 +23,13 @@ from venire.estimators.screening.independence import (
     beyond_noise,
     independence,
 )
-from venire.estimators.streaming.change import (
+from venire.estimators.streaming.state import (
     FEWEST_ITEMS,
     PARTS,
     SHIFTED,
     changed_since,
     latest_shares,
 )
-from venire.estimators.votes.lone import agreements, capped, prior_votes
 
 Floats = NDArray[np.float64]
 

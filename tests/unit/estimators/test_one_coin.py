@@ -11,7 +11,7 @@ from tests.unit.estimators import reference
 from tests.unit.estimators.worlds import PAPER_PANEL, Ints, label_matrices, plain, simulate
 from venire.errors import InputError
 from venire.estimators import CompetenceEstimator, OneCoin
-from venire.estimators.dawid_skene.e_step import FullModel
+from venire.estimators.dawid_skene import FullModel
 from venire.labels import LabelTable
 
 Drawn = tuple[Ints, int]

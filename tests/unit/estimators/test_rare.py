@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 
 from tests.unit.estimators import rare_reference as reference
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
-from venire.estimators import Anchored
+from venire.estimators import Anchored, anchored
+from venire.estimators.anchored import agreed_shares, clearly_rarer, purity, unmixed
 from venire.estimators.base import Floats
 from venire.estimators.families import weighted_posteriors
 from venire.estimators.gold_votes import gold_votes
-from venire.estimators.votes import anchored
-from venire.estimators.votes.majority import vote_shares
-from venire.estimators.votes.rare import agreed_shares, clearly_rarer, purity, unmixed
+from venire.estimators.votes import vote_shares
 from venire.labels import LabelTable
 
 

@@ -12,7 +12,7 @@ from tests.marks import nightly
 from venire.errors import InputError
 from venire.estimators.streaming.drift import PER, SIZES, DriftMonitor
 from venire.estimators.streaming.estimator import Streaming
-from venire.estimators.streaming.remembered_labels import watch
+from venire.estimators.streaming.state import watch
 from venire.paper.accuracy import Floats, one_coin
 
 

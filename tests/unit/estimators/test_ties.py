@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire import DawidSkene, Known, MajorityVote, OneCoin, Streaming, WeightedMajority
-from venire.estimators.base import BaseEstimator
-from venire.estimators.ties import winners
+from venire.estimators.base import BaseEstimator, winners
 from venire.labels import LabelTable
 
 SPLIT = [(f"i{s}", who, said) for s in range(40) for who, said in (("ann", "no"), ("bob", "yes"))]

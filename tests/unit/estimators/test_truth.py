@@ -287,3 +287,67 @@ def test_votes_taught_by_asked_items_abstain_where_nothing_is_contested(
             expected = rows[0, i] if silent else free[vote, i]
             if abs(sure[i] - limit) > 1e-9:
                 assert np.allclose(rows[vote, i], expected)
+
+
+def plain_factor(logs: Any, truth: Any, before: float) -> float:
+    """The factor by sums over a grid, without arrays."""
+    grid = [float(x) for x in calibration.FACTORS]
+    middle = min(max(math.log(before), grid[0]), grid[-1])
+    sure, heights = [], []
+    for x in grid:
+        height, most = -((x - middle) ** 2) / 2, 0.0
+        for row, k in zip(logs, truth, strict=True):
+            odds = [math.exp(math.exp(x) * (v - max(row))) for v in row]
+            height += math.log(max(odds[k] / sum(odds), 1e-300))
+            most += max(odds) / sum(odds) / len(truth)
+        heights.append(height)
+        sure.append(most)
+    weights = [math.exp(h - max(heights)) for h in heights]
+    wanted = sum(w * s for w, s in zip(weights, sure, strict=True)) / sum(weights)
+    return math.exp(float(np.interp(wanted, sure, grid)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.floats(0.03, 2.0))
+def test_the_certainty_of_a_stream_is_that_of_a_plain_sum(
+    seed: int, classes: int, before: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    logs, truth = rng.normal(0, 2, size=(15, classes)), rng.integers(classes, size=15)
+    found = calibration.certainty_by_gold(logs, truth, before)
+    assert found == pytest.approx(plain_factor(logs.tolist(), truth.tolist(), before), rel=1e-6)
+
+
+def test_more_errors_make_less_certain() -> None:
+    logs = np.log(np.tile([0.9, 0.1], (60, 1)))
+    wrong = [np.arange(60) < number for number in (0, 3, 6, 12, 24)]
+    found = [calibration.certainty_by_gold(logs, x.astype(int), 0.5) for x in wrong]
+    assert found == sorted(found, reverse=True)
+    assert found[2] == pytest.approx(1.0, abs=0.1)  # a tenth is wrong, as they say
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_gold_item_is_never_surer_without_its_own_gold(seed: int) -> None:
+    """The row of its true class loses the label itself, counted out one by one."""
+    rng = np.random.default_rng(seed)
+    items, labelers = np.repeat(np.arange(12), 3), rng.integers(4, size=36)
+    said, truth = rng.integers(2, size=36), rng.integers(2, size=5)
+    matrices = np.stack([[[p, 1 - p], [1 - p, p]] for p in rng.uniform(0.55, 0.95, 4)])
+    logs = np.zeros((12, 2))
+    for i, m, k in zip(items, labelers, said, strict=True):
+        logs[i] += np.log(matrices[m, :, k])
+    rows = [0, 3, 4, 7, 9]
+    found = calibration.without_own_gold(items, labelers, said, logs, matrices, rows, truth)
+    q = softmax(logs)
+    for n, row in enumerate(rows):
+        q[row] = np.eye(2)[truth[n]]
+    for n, row in enumerate(rows):
+        k, plain = truth[n], logs[row].copy()
+        for i, m, a in zip(items, labelers, said, strict=True):
+            if i == row:
+                w = 2 + sum(q[j, k] for j, who in zip(items, labelers, strict=True) if who == m)
+                p = matrices[m, k, a]
+                plain[k] += math.log(max(0.01, (p * w - 1) / (w - 1))) - math.log(p)
+        assert found[n] == pytest.approx(plain)
+        assert found[n, k] <= logs[row, k]

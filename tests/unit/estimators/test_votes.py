@@ -10,7 +10,7 @@ from tests.unit.estimators.worlds import Ints, label_matrices, plain
 from venire.errors import InputError
 from venire.estimators import MajorityVote, WeightedMajority
 from venire.estimators.base import BaseEstimator
-from venire.estimators.votes.implied import implied_confusions
+from venire.estimators.votes import implied_confusions
 from venire.labels import LabelTable
 from venire.testing import check_competence
 

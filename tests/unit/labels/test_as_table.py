@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from tests.unit.labels.forms import FORMS, Rows, csv_file
 from venire import InputError, LabelTable, MissingExtra
 from venire.labels.sources import as_table
-from venire.labels.sources.coding import MANY, coded
-from venire.labels.sources.text import as_whole
+from venire.labels.sources.columns import MANY, as_whole, coded
 
 TEXT: Rows = [
     ("t2", "zoe", "spam"),

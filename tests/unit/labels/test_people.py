@@ -18,7 +18,7 @@ from tests.unit.labels.people import FILES, PEOPLE, ROWS, SAID, File, table, wid
 from venire.errors import FileError, InputError, VenireError
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
-from venire.labels.sources.alike import alike
+from venire.labels.sources.build import alike
 from venire.tools.addresses import Piped, located
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from venire.panels import cheapest_panel
+import venire as vn
+from venire.panels import best_panel, cheapest_panel
 
 
 def plain(accuracy: dict[frozenset[int], float], costs: list[float], want: float) -> float:
@@ -91,3 +92,29 @@ def test_some_of_them_may_be_better_than_all() -> None:
     assert (found.members, found.reached) == (frozenset({0, 1}), True)
     assert cheapest_panel(accuracy, [1, 1, 1], 0.5, start=frozenset({0, 1, 2})).reached
     assert not cheapest_panel(accuracy, [1, 1, 1], 0.7, start=frozenset({0, 1})).reached
+
+
+@given(st.integers(0, 10_000), st.integers(2, 7), st.floats(0.0, 1.2))
+@settings(max_examples=100, deadline=None)
+def test_the_best_panel_at_a_price_is_paid_and_near_the_best_of_all(
+    seed: int, labelers: int, share: float
+) -> None:
+    accuracy = coverage(seed, labelers)
+    costs = np.random.default_rng(seed + 1).uniform(1, 30, size=labelers).tolist()
+    most = max(min(costs), share * sum(costs))
+    found = best_panel(accuracy.__getitem__, costs, most)
+    assert found.cost <= most + 1e-9
+    assert found.accuracy == accuracy[found.members]
+    paid = [some for some in accuracy if math.fsum(costs[m] for m in some) <= most]
+    assert accuracy[found.members] >= max(accuracy[some] for some in paid) * (1 - 1 / math.e) / 2
+
+
+def test_two_who_tie_do_not_end_the_search_at_a_price() -> None:
+    by_size = {0: 0.0, 1: 0.7, 2: 0.7, 3: 0.8}
+    found = best_panel(lambda some: by_size[len(some)], [1.0, 1.0, 1.0], 3.0)
+    assert found.members == {0, 1, 2}
+
+
+def test_a_price_that_pays_nobody() -> None:
+    with pytest.raises(vn.InputError, match="at least the cost of one labeler, 2"):
+        best_panel(len, [2.0, 3.0], 1.0)

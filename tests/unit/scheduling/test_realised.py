@@ -33,11 +33,10 @@ from venire import (
 )
 from venire.costs import Costs, cost_matrix
 from venire.scheduling.base import Belief, Learner, Learning
-from venire.scheduling.kernel.beliefs import believe
 from venire.scheduling.kernel.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
+from venire.scheduling.kernel.verdicts import believe
 from venire.scheduling.policies.realised import item_value
-from venire.simulation.inputs import stream_of
-from venire.simulation.label_source import ask
+from venire.simulation.inputs import ask, stream_of
 from venire.testing import drive
 
 BOTH: list[Policy] = [Realised(), RealisedProxy()]

@@ -95,13 +95,38 @@ def test_few_exits_say_nothing_and_one_label_may_be_wanted() -> None:
 
 
 def _exits(n: int, verdict: str = "ok") -> list[Exited]:
-    return [Exited(str(k), 0, 0.0, 1, 9.0, verdict, 0.9, 1, "no_gain", 1, 1) for k in range(n)]
+    return [
+        Exited(
+            item=str(k),
+            arrived_slot=0,
+            arrived_at=0.0,
+            exit_slot=1,
+            left_at=9.0,
+            verdict=verdict,
+            confidence=0.9,
+            labels=1,
+            reason="no_gain",
+            said=1,
+            agreed=1,
+        )
+        for k in range(n)
+    ]
 
 
 def test_a_rare_class_that_is_overruled_is_found() -> None:
     """Nearly all left after one label, and whoever said the rare class was overruled."""
     labels = [
-        LabelRow("s", str(k), "ann", "rare" if k % 12 == 0 else "ok", 1.0, 0, False, None, "lease")
+        LabelRow(
+            stream="s",
+            item=str(k),
+            labeler="ann",
+            said="rare" if k % 12 == 0 else "ok",
+            at=1.0,
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="lease",
+        )
         for k in range(600)
     ]
     trends = trends_over("s", _exits(600), labels)
@@ -115,11 +140,33 @@ def test_a_rare_class_that_is_overruled_is_found() -> None:
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=300))
 def test_shares_add_up_and_periods_cover_all(verdicts: list[str]) -> None:
     exits = [
-        Exited(str(k), 0, 0.0, 1, float(k), said, 0.5, k % 3, "no_gain", 1, 1)
+        Exited(
+            item=str(k),
+            arrived_slot=0,
+            arrived_at=0.0,
+            exit_slot=1,
+            left_at=float(k),
+            verdict=said,
+            confidence=0.5,
+            labels=k % 3,
+            reason="no_gain",
+            said=1,
+            agreed=1,
+        )
         for k, said in enumerate(verdicts)
     ]
     labels = [
-        LabelRow("s", str(k), f"m{who}", "ab"[who % 2], 1.0, 0, False, None, "lease")
+        LabelRow(
+            stream="s",
+            item=str(k),
+            labeler=f"m{who}",
+            said="ab"[who % 2],
+            at=1.0,
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="lease",
+        )
         for k in range(0, len(verdicts), 2)
         for who in range(k % 5)
     ]

@@ -24,7 +24,10 @@ PANEL: tuple[dict[str, Any], ...] = (
 def checks() -> Checks:
     """Four verdicts were drawn on the second to the fifth of January 1970; three were checked."""
     made = Checks()
-    rows = [CheckRow("posts", n, f"p{n}", n * DAY, 0.5, "ok") for n in range(1, 5)]
+    rows = [
+        CheckRow(stream="posts", n=n, item=f"p{n}", at=n * DAY, share=0.5, verdict="ok")
+        for n in range(1, 5)
+    ]
     made.load(rows, {"p1": "ok", "p2": "spam", "p3": "ok"})
     return made
 

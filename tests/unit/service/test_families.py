@@ -65,7 +65,20 @@ def test_the_form_has_the_field_also_where_it_is_empty() -> None:
 
 def test_the_skills_are_those_of_one_fit_of_auto() -> None:
     rows = said(60)
-    labels = [LabelRow("s", *row, 0.0, 0, False, None, "") for row in reversed(rows)]
+    labels = [
+        LabelRow(
+            stream="s",
+            item=item,
+            labeler=labeler,
+            said=said,
+            at=0.0,
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="bulk",
+        )
+        for item, labeler, said in reversed(rows)
+    ]
     report = measure(labels, ("spam", "ok"), {}, KIN)
     table = LabelTable.from_rows(rows, classes=("spam", "ok"))
     fitted = Auto(KIN, threads=1).fit(table)

@@ -13,7 +13,7 @@ from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
 from venire.server import Lease
 from venire.server.messages import ExitView
-from venire.server.store import SaveSnapshot
+from venire.server.store import Insert
 from venire.server.store.maintenance.verify import verify
 
 NAMES = ("ann", "bob", "cec")
@@ -83,7 +83,7 @@ async def test_a_stream_of_an_older_version_gets_its_floor_when_it_is_loaded() -
         captured = engine.capture()
         captured.head["events"] = 0
         del captured.head["bounds"]["floor"]
-    b.storage.write([SaveSnapshot(first._replace(body=captured.pack()))])
+    b.storage.write([Insert([first._replace(body=captured.pack())])])
     async with bench(b.storage, b.clock) as again:
         assert again.live.engine.bounds == Bounds(1, None, 0.99)
         await again.add("p1")

@@ -385,7 +385,13 @@ def test_the_bound_covers_under_peeking_whatever_is_answered_first(runs: int) ->
     broken = 0
     for run in range(runs):
         checks, truth = Checks(b"%d" % run), rng.random(150) < 0.1
-        checks.load([CheckRow("s", n + 1, f"{n}", 0.0, 1.0, "ok") for n in range(150)], {})
+        checks.load(
+            [
+                CheckRow(stream="s", n=n + 1, item=f"{n}", at=0.0, share=1.0, verdict="ok")
+                for n in range(150)
+            ],
+            {},
+        )
         waiting: list[int] = []
         upper = 1.0
         for n in range(150):

@@ -18,7 +18,7 @@ from venire.server.store import DropHistory, open_storage
 from venire.server.store.history.files import SegmentFiles, SegmentWriter
 from venire.server.store.history.moving import Steps, restore_segment
 from venire.server.store.maintenance.verify import verify
-from venire.server.store.rows import SegmentRow
+from venire.server.store.records import SegmentRow
 
 DAY = 86_400.0
 
@@ -236,7 +236,20 @@ async def test_two_who_archive_at_once_do_not_write_the_same_files(tmp_path: Pat
 
 
 def test_a_segment_whose_folder_was_replaced_is_given_up(tmp_path: Path) -> None:
-    segment = SegmentRow("posts", 1, 9.0, 0, 4, 2.0, 6, 1, 1, 1, "000001", "")
+    segment = SegmentRow(
+        stream="posts",
+        n=1,
+        at=9.0,
+        first_event=0,
+        next_event=4,
+        ended_at=2.0,
+        slot=6,
+        exits=1,
+        revisions=1,
+        notes=1,
+        name="000001",
+        digest="",
+    )
     with pytest.raises(FileError, match="another program archives"):
         write_twice(tmp_path, segment)
     assert not (tmp_path / "posts" / "000001" / "manifest.json").exists()

@@ -12,7 +12,7 @@ from venire.errors import InputError, NotFound
 from venire.server import Service
 from venire.server.actors import Actor
 from venire.server.keys.sessions import MAX_PER_KEY
-from venire.server.store import AddKey, KeyRow, RevokeKey, SetMeta
+from venire.server.store import Insert, KeyRow, RevokeKey, SetMeta
 from venire.server.tokens import hashed
 
 
@@ -58,7 +58,22 @@ async def test_keys_are_bound_revoked_and_listed() -> None:
 @running
 async def test_keys_made_and_revoked_by_another_process_are_noticed() -> None:
     async with bench() as b:
-        b.storage.write([AddKey(KeyRow("k9", hashed("vk_other"), "viewer", None, "cli", 0.0))])
+        b.storage.write(
+            [
+                Insert(
+                    [
+                        KeyRow(
+                            id="k9",
+                            hash=hashed("vk_other"),
+                            role="viewer",
+                            labeler=None,
+                            name="cli",
+                            created_at=0.0,
+                        )
+                    ]
+                )
+            ]
+        )
         assert b.service.keys.authenticate("vk_other") is None
         await b.service.keys.refresh()
         assert b.service.keys.authenticate("vk_other") is not None

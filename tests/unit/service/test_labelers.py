@@ -137,7 +137,20 @@ def test_kappa_is_that_of_scikit_learn(votes: list[tuple[str, str]]) -> None:
 @given(st.lists(st.tuples(*(st.sampled_from(x) for x in ("123", "xyz", "ab"))), max_size=30))
 def test_the_agreement_is_that_of_counting_pairs(rows: list[tuple[str, str, str]]) -> None:
     said = {(item, who): what for item, who, what in rows}
-    labels = [LabelRow("s", *key, what, 0.0, 0, False, None, "x") for key, what in said.items()]
+    labels = [
+        LabelRow(
+            stream="s",
+            item=item,
+            labeler=labeler,
+            said=what,
+            at=0.0,
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="bulk",
+        )
+        for (item, labeler), what in said.items()
+    ]
     found = agreement_over("s", labels, {"1": "a"})
     for pair in found.pairs:
         both = [i for i in "123" if (i, pair.first) in said and (i, pair.second) in said]

@@ -18,7 +18,7 @@ from venire.server import ItemIn, Lease, ManualClock, Service
 from venire.server.operations import streams
 from venire.server.runtime import loading
 from venire.server.runtime.loading import BESIDE
-from venire.server.store import SettingsRow, SnapshotRow
+from venire.server.store import SnapshotRow
 from venire.server.stream import background
 from venire.server.stream.background import LOADERS
 
@@ -228,7 +228,7 @@ def unknown_policy(storage: Held) -> None:
         if row.stream == "bad":
             body = row.body.replace("fixed-overlap:2", "telepathy")
             assert body != row.body
-            storage.tables.settings[key] = SettingsRow(*row[:-1], body)
+            storage.tables.settings[key] = row._replace(body=body)
 
 
 def missing_item(storage: Held) -> None:
@@ -268,7 +268,9 @@ async def test_an_older_snapshot_is_used_if_the_last_one_is_damaged(
     n = storage.snapshot_numbers("posts")[-1]
     assert n > 0
     row = storage.tables.snapshots["posts", n]
-    storage.tables.snapshots["posts", n] = SnapshotRow("posts", n, row.at, row.body[:-9])
+    storage.tables.snapshots["posts", n] = SnapshotRow(
+        stream="posts", n=n, at=row.at, body=row.body[:-9]
+    )
     async with bench(storage) as b:
         assert not b.service.set_aside
         assert sorted(b.live.open) == ["i0", "i1"]

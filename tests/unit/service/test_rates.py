@@ -15,14 +15,10 @@ from venire.audits.rates import precision_of, recall_of, share_of
 from venire.model import ItemStatus
 from venire.server.reports.rates import Audited, audited_of, rates_over
 from venire.server.store import (
-    AddChecks,
-    AddGold,
-    AddItems,
-    AddSettings,
-    AddStream,
     CheckRow,
     ExitRow,
     GoldRow,
+    Insert,
     ItemRow,
     LeaveItems,
     SettingsRow,
@@ -134,30 +130,60 @@ def test_the_recall_of_a_rare_class_is_known_and_covered() -> None:
 def storage() -> MemoryStorage:
     """Sixty items left; audits are on from the twentieth on, and every third is drawn."""
     store = MemoryStorage()
-    store.write([AddStream(StreamRow("posts", 0.0))])
+    store.write([Insert([StreamRow(name="posts", created_at=0.0)])])
     for version, (at, share) in enumerate([(0.0, 0.0), (19.5, 0.3)], 1):
         body = json.dumps({"settings": {"audit_share": share}, "status": "open"})
-        store.write([AddSettings(SettingsRow("posts", version, at, "me", body))])
+        store.write(
+            [Insert([SettingsRow(stream="posts", version=version, at=at, actor="me", body=body)])]
+        )
     names = [f"p{k:02}" for k in range(60)]
     items = [
-        ItemRow("posts", name, "d", "{}", 1.0, None, "[]", 0, float(k))
+        ItemRow(
+            stream="posts",
+            id=name,
+            digest="d",
+            payload="{}",
+            weight=1.0,
+            eligible=None,
+            excluded="[]",
+            arrived_slot=0,
+            arrived_at=float(k),
+        )
         for k, name in enumerate(names)
     ]
     exits = [
-        ExitRow("posts", name, ItemStatus.LEFT, k + 1, k, float(k), said, 0.9, 2, "no_gain")
+        ExitRow(
+            stream="posts",
+            id=name,
+            status=ItemStatus.LEFT,
+            exit_n=k + 1,
+            exit_slot=k,
+            left_at=float(k),
+            verdict=said,
+            confidence=0.9,
+            labels=2,
+            reason="no_gain",
+        )
         for k, name in enumerate(names)
         for said in ["remove" if k % 4 == 0 else "keep"]
     ]
-    store.write([AddItems(items), LeaveItems(exits)])
+    store.write([Insert(items), LeaveItems(exits)])
     return store
 
 
 def checked(storage: MemoryStorage) -> Checks:
     rows = [
-        CheckRow("posts", n, f"p{k:02}", float(k), 0.3, "remove" if k % 4 == 0 else "keep")
+        CheckRow(
+            stream="posts",
+            n=n,
+            item=f"p{k:02}",
+            at=float(k),
+            share=0.3,
+            verdict="remove" if k % 4 == 0 else "keep",
+        )
         for n, k in enumerate(range(21, 60, 3), 1)
     ]
-    storage.write([AddChecks(rows)])
+    storage.write([Insert(rows)])
     checks = Checks()
     checks.load(rows, {})
     return checks
@@ -167,8 +193,11 @@ def test_only_what_was_drawn_counts(storage: MemoryStorage) -> None:
     checks = checked(storage)
     told = [(f"p{k:02}", "keep", 99.0) for k in range(21, 54, 3) if k != 30]
     chosen = [("p22", "remove", 99.0), ("p23", "remove", 99.0), ("p40", "remove", 1.0)]
-    rows = [GoldRow("posts", item, label, at, "sent", "me") for item, label, at in told + chosen]
-    storage.write([AddGold(rows)])
+    rows = [
+        GoldRow(stream="posts", item=item, label=label, at=at, source="sent", actor="me")
+        for item, label, at in told + chosen
+    ]
+    storage.write([Insert(rows)])
     found = audited_of(storage, "posts", checks.shares, 60)
     assert set(found.verdicts) == {f"p{k:02}" for k in range(20, 60) if k != 40}
     assert found.gold == {item: "keep" for item, _, _ in told}

@@ -135,7 +135,17 @@ def test_intervals_drift_and_clones_are_measured_from_labels() -> None:
         if k > 700:
             said["a"] = rng.choice(["spam", "ok"])
         rows += [
-            LabelRow("posts", f"p{k}", m, x, float(k), k, False, None, "bulk")
+            LabelRow(
+                stream="posts",
+                item=f"p{k}",
+                labeler=m,
+                said=x,
+                at=float(k),
+                slot=k,
+                late=False,
+                lead_seconds=None,
+                source="bulk",
+            )
             for m, x in said.items()
         ]
     report = measure(rows[::-1], ("spam", "ok"))

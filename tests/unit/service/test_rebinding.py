@@ -10,7 +10,7 @@ import pytest
 
 from venire.errors import InputError
 from venire.server import ServiceSettings, SystemClock
-from venire.server.store.rows import WebhookRow
+from venire.server.store.records import WebhookRow
 from venire.server.webhooks.posting import Poster
 from venire.tools.http import targets
 
@@ -48,7 +48,13 @@ def test_a_name_that_is_bound_anew_leads_to_the_address_that_was_checked(
         monkeypatch.setattr(loop, "getaddrinfo", bound_anew)
         monkeypatch.setattr(targets, "is_public", lambda address: address == PUBLIC)
         secret = "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"
-        hook = WebhookRow("hook", "posts", f"http://rebound.example:{port}/", secret, 0.0)
+        hook = WebhookRow(
+            id="hook",
+            stream="posts",
+            url=f"http://rebound.example:{port}/",
+            secret=secret,
+            created_at=0.0,
+        )
         poster = Poster(ServiceSettings(), SystemClock())
         try:
             assert (await poster.post(hook, "msg_1", b"{}"))[0] == 200

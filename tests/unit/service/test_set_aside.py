@@ -71,7 +71,9 @@ async def test_what_another_version_decided_is_taken_from_the_log() -> None:
     storage = await filled()
     before = storage.counts("posts")
     change(storage, "closed", surer)
-    storage.tables.engines["posts", 0] = EngineRow("posts", 0, "an older one", 0.0)
+    storage.tables.engines["posts", 0] = EngineRow(
+        stream="posts", n=0, version="an older one", at=0.0
+    )
     for again in range(2):  # from the beginning, and from the state with which this one began
         async with bench(storage) as b:
             assert not b.service.set_aside

@@ -24,10 +24,10 @@ from venire.errors import StoreDown
 from venire.events import Closed
 from venire.server import ItemIn
 from venire.server.reports.what_if import events_of
-from venire.server.store import AddEvents, Change, Storage, open_storage
+from venire.server.store import Change, Insert, Storage, open_storage
 from venire.server.store.maintenance.export import log_lines
 from venire.server.store.maintenance.verify import verify
-from venire.server.store.rows import EngineRow
+from venire.server.store.records import EngineRow, EventRow
 
 #: Of twenty exits and one revision: the last two exits and the revision are one transaction.
 WRITTEN = [*["closing"] * 7, "closed"]
@@ -49,8 +49,10 @@ class Crash:
         storage.write, storage.ping = self.write, self.ping  # type: ignore[method-assign]
 
     def write(self, changes: Sequence[Change]) -> None:
-        slot = [row for x in changes if isinstance(x, AddEvents) for row in x.rows]
-        is_part = any(row.kind in ("closing", "closed") for row in slot)
+        rows = [row for x in changes if isinstance(x, Insert) for row in x.rows]
+        is_part = any(
+            isinstance(row, EventRow) and row.kind in ("closing", "closed") for row in rows
+        )
         if is_part and self.left == 0 and not self.over:
             if self.after:
                 self._write(changes)
@@ -139,8 +141,9 @@ async def _between_the_parts() -> int:
         order.extend(
             f"{row.stream} {row.kind}"
             for change in changes
-            if isinstance(change, AddEvents)
+            if isinstance(change, Insert)
             for row in change.rows
+            if isinstance(row, EventRow)
         )
         write(changes)
 
@@ -227,7 +230,9 @@ async def test_what_another_version_of_the_engine_had_not_finished_is_decided_by
     async with bench(storage, **SETTINGS) as b:
         await crashed(b, crash)
     crash.end()
-    storage.tables.engines["posts", 0] = EngineRow("posts", 0, "an older one", 0.0)
+    storage.tables.engines["posts", 0] = EngineRow(
+        stream="posts", n=0, version="an older one", at=0.0
+    )
     log = storage.tables.logs["posts"]
     n = next(n for n, row in log.items() if row.kind == "closing")
     exits = json.loads(log[n].body)

@@ -13,11 +13,8 @@ from venire.labels import LabelTable
 from venire.server.messages import GoldIn
 from venire.server.reports.telling import asked_of, reason_of
 from venire.server.store import (
-    AddGold,
-    AddItems,
-    AddLabels,
-    AddStream,
     GoldRow,
+    Insert,
     ItemRow,
     LabelRow,
     StreamRow,
@@ -35,13 +32,42 @@ def stored(gold: dict[str, str]) -> tuple[MemoryStorage, list[tuple[str, str, st
     said = dict.fromkeys(("ann", "bob", "cec"), herd) | {"dan": good}
     rows = [(f"i{i}", who, CLASSES[x[i]]) for i in range(120) for who, x in said.items()]
     storage = MemoryStorage()
-    items = [ItemRow("posts", f"i{i}", "d", "{}", 1.0, None, "[]", 0, 0.0) for i in range(120)]
-    labels = [
-        LabelRow("posts", *row, float(n), 0, False, None, "bulk") for n, row in enumerate(rows)
+    items = [
+        ItemRow(
+            stream="posts",
+            id=f"i{i}",
+            digest="d",
+            payload="{}",
+            weight=1.0,
+            eligible=None,
+            excluded="[]",
+            arrived_slot=0,
+            arrived_at=0.0,
+        )
+        for i in range(120)
     ]
-    known = [GoldRow("posts", item, label, 1.0, "sent", "me") for item, label in gold.items()]
-    storage.write([AddStream(StreamRow("posts", 0.0)), AddItems(items), AddLabels(labels)])
-    storage.write([AddGold(known)])
+    labels = [
+        LabelRow(
+            stream="posts",
+            item=item,
+            labeler=labeler,
+            said=said,
+            at=float(n),
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="bulk",
+        )
+        for n, (item, labeler, said) in enumerate(rows)
+    ]
+    known = [
+        GoldRow(stream="posts", item=item, label=label, at=1.0, source="sent", actor="me")
+        for item, label in gold.items()
+    ]
+    storage.write(
+        [Insert([StreamRow(name="posts", created_at=0.0)]), Insert(items), Insert(labels)]
+    )
+    storage.write([Insert(known)])
     return storage, rows
 
 
@@ -62,14 +88,38 @@ def test_labels_of_what_is_due_have_no_part() -> None:
     storage, rows = stored({})
     other = MemoryStorage()
     names = {row[0] for row in rows}
-    items = [ItemRow("posts", name, "d", "{}", 1.0, None, "[]", 0, 0.0) for name in sorted(names)]
+    items = [
+        ItemRow(
+            stream="posts",
+            id=name,
+            digest="d",
+            payload="{}",
+            weight=1.0,
+            eligible=None,
+            excluded="[]",
+            arrived_slot=0,
+            arrived_at=0.0,
+        )
+        for name in sorted(names)
+    ]
     turned = [
         (item, who, CLASSES[CLASSES.index(x) ^ 1] if item == "i7" else x) for item, who, x in rows
     ]
     labels = [
-        LabelRow("posts", *row, float(n), 0, False, None, "bulk") for n, row in enumerate(turned)
+        LabelRow(
+            stream="posts",
+            item=item,
+            labeler=labeler,
+            said=said,
+            at=float(n),
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="bulk",
+        )
+        for n, (item, labeler, said) in enumerate(turned)
     ]
-    other.write([AddStream(StreamRow("posts", 0.0)), AddItems(items), AddLabels(labels)])
+    other.write([Insert([StreamRow(name="posts", created_at=0.0)]), Insert(items), Insert(labels)])
     hidden = frozenset({"i7"})
     one, two = (asked_of(x, "posts", CLASSES, hidden, hidden) for x in (storage, other))
     assert one == two
@@ -77,7 +127,7 @@ def test_labels_of_what_is_due_have_no_part() -> None:
 
 def test_nobody_to_compare_tells_nothing() -> None:
     storage = MemoryStorage()
-    storage.write([AddStream(StreamRow("posts", 0.0))])
+    storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
     assert asked_of(storage, "posts", CLASSES, frozenset(), frozenset()) == ((), ())
 
 

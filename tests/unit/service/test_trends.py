@@ -24,8 +24,36 @@ LABELS = st.lists(
 def test_votes_money_and_the_student_by_a_plain_count(
     rows: list[tuple[int, str, str, bool]], n: int
 ) -> None:
-    exits = [Exited(str(k), 0, 0.0, 1, float(k), "a", 0.9, 1, "no_gain", 1, 1) for k in range(n)]
-    labels = [LabelRow("s", str(k), m, x, 1.0, 0, late, None, "") for k, m, x, late in rows]
+    exits = [
+        Exited(
+            item=str(k),
+            arrived_slot=0,
+            arrived_at=0.0,
+            exit_slot=1,
+            left_at=float(k),
+            verdict="a",
+            confidence=0.9,
+            labels=1,
+            reason="no_gain",
+            said=1,
+            agreed=1,
+        )
+        for k in range(n)
+    ]
+    labels = [
+        LabelRow(
+            stream="s",
+            item=str(k),
+            labeler=m,
+            said=x,
+            at=1.0,
+            slot=0,
+            late=late,
+            lead_seconds=None,
+            source="",
+        )
+        for k, m, x, late in rows
+    ]
     came = list(range(-(-n // max(5, -(-n // 24)))))
     periods = trends_over("s", exits, labels, came, KNOWN).periods
     assert [period.arrivals for period in periods] == came

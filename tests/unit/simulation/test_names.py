@@ -1,7 +1,7 @@
 import pytest
 
 from venire import Bursty, Fixed, InputError, Poisson
-from venire.simulation.by_name import arrivals_named, weights_named
+from venire.simulation.world import arrivals_named, weights_named
 
 
 def test_arrivals_by_name() -> None:

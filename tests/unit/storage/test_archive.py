@@ -25,9 +25,8 @@ from tests.stored import play
 from venire.cli import main
 from venire.errors import FileError, StoreDown, StoreError
 from venire.server.store import (
-    AddSegment,
-    AddStream,
     Change,
+    Insert,
     SegmentRow,
     StreamRow,
     open_storage,
@@ -99,8 +98,21 @@ def test_a_forged_store_has_no_files_removed_outside_of_its_folder(tmp_path: Pat
     (tmp_path / "archive" / "posts").mkdir(parents=True)
     (tmp_path / "kept").mkdir()
     storage = MemoryStorage()
-    segment = SegmentRow("posts", 1, 9.0, 0, 4, 2.0, 6, 1, 0, 3, "../../kept", "abc")
-    storage.write([AddStream(StreamRow("posts", 0.0)), AddSegment(segment)])
+    segment = SegmentRow(
+        stream="posts",
+        n=1,
+        at=9.0,
+        first_event=0,
+        next_event=4,
+        ended_at=2.0,
+        slot=6,
+        exits=1,
+        revisions=0,
+        notes=3,
+        name="../../kept",
+        digest="abc",
+    )
+    storage.write([Insert([StreamRow(name="posts", created_at=0.0)]), Insert([segment])])
     with pytest.raises(StoreError, match="forged or is damaged"):
         remove_files(storage, "posts", tmp_path / "archive")
     assert (tmp_path / "kept").is_dir()
@@ -141,7 +153,7 @@ def test_an_archive_of_an_earlier_version_is_restored_with_a_warning(
 RESTORE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from venire.server.store import AddLabels, open_storage
+from venire.server.store import Insert, open_storage
 from venire.server.store.maintenance.archive import read_archive
 
 storage = open_storage(sys.argv[1])
@@ -149,7 +161,7 @@ write = storage.write
 
 def dying(changes):
     write(changes)
-    if isinstance(changes[0], AddLabels):
+    if isinstance(changes[0], Insert):
         os.kill(os.getpid(), signal.SIGKILL)
 
 storage.write = dying

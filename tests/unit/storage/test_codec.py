@@ -116,4 +116,4 @@ def test_what_is_no_event_is_refused() -> None:
     with pytest.raises(InputError, match=r"expected one of venire\.events"):
         encode("s", 0, 0.0, [Assignment(0, "i", "m", 0.0)])  # type: ignore[list-item]
     with pytest.raises(StoreError, match="unknown kind 'folded': a newer version"):
-        decode([EventRow("s", 0, 1, 0, 0.0, "folded", "[]")])
+        decode([EventRow(stream="s", n=0, size=1, slot=0, at=0.0, kind="folded", body="[]")])

@@ -20,16 +20,14 @@ from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.errors import FileError, NotFound, StoreError
 from venire.server.store import (
-    AddNotes,
-    AddWebhook,
     DeliveryRow,
     ErasePayload,
+    Insert,
     NoteRow,
     Storage,
     WebhookRow,
     open_storage,
 )
-from venire.server.store.changes import AddDeliveries
 from venire.server.store.history.files import SegmentFiles
 from venire.server.store.history.finding import erase_archived, find_archived
 from venire.server.store.history.moving import (
@@ -64,7 +62,23 @@ def kill_at(step: int) -> Callable[[str], None]:
 def filled(storage: Storage, slots: int = 12, seed: int = 0) -> dict[str, Any]:
     play(storage, slots, seed)
     left = storage.exits("posts")[0]
-    storage.write([AddNotes([NoteRow("posts", 1, left.id, "ann", "comment", "a remark", 5.0)])])
+    storage.write(
+        [
+            Insert(
+                [
+                    NoteRow(
+                        stream="posts",
+                        n=1,
+                        item=left.id,
+                        labeler="ann",
+                        kind="comment",
+                        text="a remark",
+                        at=5.0,
+                    )
+                ]
+            )
+        ]
+    )
     return whole(storage)
 
 
@@ -227,8 +241,15 @@ def test_what_is_to_be_sent_stays() -> None:
     filled(storage)
     everything_else = next_segment(storage, "posts", ALL, 9e9)
     assert everything_else is not None
-    hook = WebhookRow("w1", "posts", "https://example.org", "whsec_x", 1.0)
-    storage.write([AddWebhook(hook), AddDeliveries([DeliveryRow("w1", "posts", 2, 0, 1.0)])])
+    hook = WebhookRow(
+        id="w1", stream="posts", url="https://example.org", secret="whsec_x", created_at=1.0
+    )
+    storage.write(
+        [
+            Insert([hook]),
+            Insert([DeliveryRow(webhook="w1", stream="posts", exit_n=2, attempt=0, next_at=1.0)]),
+        ]
+    )
     segment = next_segment(storage, "posts", ALL, 9e9)
     assert segment is None or segment.exits < 2
 

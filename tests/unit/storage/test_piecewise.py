@@ -14,11 +14,11 @@ from tests.stored import Stored, play
 from tests.unit.storage.plain_verify import plain_differences
 from venire import Label
 from venire.events import Observed
-from venire.server.store import AddEvents, LabelRow, encode
+from venire.server.store import Insert, LabelRow, encode
 from venire.server.store.maintenance import compared
 from venire.server.store.maintenance.compared import Compared
 from venire.server.store.maintenance.verify import verify
-from venire.server.store.rows import ItemRow
+from venire.server.store.records import ItemRow
 
 PLAYED = MemoryStorage()
 play(PLAYED, slots=14)
@@ -139,7 +139,7 @@ def test_the_event_of_a_run_of_labels_that_differs_is_named(late: bool) -> None:
     said = [Observed(0, label, late and n == 3) for n, label in enumerate(labels)]
     if not late:
         said[3] = Observed(0, Label("b", "nobody", "ok"), False)
-    storage.write([AddEvents(encode("posts", 1, run.at, said))])
+    storage.write([Insert(encode("posts", 1, run.at, said))])
     found = verify(storage, "posts")
     assert len(found.differences) == 1
     assert found.differences[0].startswith("event 4 does not replay: event 4: ")

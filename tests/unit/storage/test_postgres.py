@@ -20,10 +20,8 @@ import venire
 from tests.marks import nightly
 from venire.errors import InputError, StoreDown, StoreError, StoreInUse
 from venire.server.store import (
-    AddEvents,
-    AddKey,
-    AddStream,
     EventRow,
+    Insert,
     KeyRow,
     SetMeta,
     SetStatus,
@@ -59,7 +57,7 @@ def test_a_lost_connection_is_made_anew_when_asked_for(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_storage(url) as storage, Writer(storage) as writer:
-        writer.submit([AddStream(StreamRow("s", 0.0))]).result(timeout=120)
+        writer.submit([Insert([StreamRow(name="s", created_at=0.0)])]).result(timeout=120)
         assert storage.streams()
         _run(url, KILL)
         with pytest.raises(StoreDown, match="PostgreSQL cannot be used for now"):
@@ -169,7 +167,7 @@ def test_servers_that_share_a_store_claim_streams_one_by_one(url: str) -> None:
         assert one.claim("s")
         assert one.claim("s"), "as often as it likes"
         assert not two.claim("s")
-        one.write([AddStream(StreamRow("s", 0.0))])
+        one.write([Insert([StreamRow(name="s", created_at=0.0)])])
         with pytest.raises(StoreError, match="has not claimed"):
             two.write([SetStatus("s", "paused")])
         two.write([SetMeta("a", "1")])  # of no stream
@@ -192,7 +190,7 @@ def test_a_server_that_leaves_stays_a_member_that_takes_nothing(url: str) -> Non
         members = two.members()
         assert members.owner("s") == one.session
         assert members.not_taking == {one.session}
-        one.write([AddStream(StreamRow("s", 0.0))])  # to the end
+        one.write([Insert([StreamRow(name="s", created_at=0.0)])])  # to the end
 
 
 def test_a_server_that_says_nothing_takes_nothing_before_its_session_ends(url: str) -> None:
@@ -208,12 +206,14 @@ def test_a_server_that_says_nothing_takes_nothing_before_its_session_ends(url: s
 
 
 def test_events_go_on_where_another_server_left_off(url: str) -> None:
-    def event(n: int) -> AddEvents:
-        return AddEvents([EventRow("s", n, 1, 0, 0.0, "left", '"ann"')])
+    def event(n: int) -> Insert:
+        return Insert(
+            [EventRow(stream="s", n=n, size=1, slot=0, at=0.0, kind="left", body='"ann"')]
+        )
 
     with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
         assert one.claim("s")
-        one.write([AddStream(StreamRow("s", 0.0)), event(0)])
+        one.write([Insert([StreamRow(name="s", created_at=0.0)]), event(0)])
         one.disclaim("s")
         assert two.claim("s")
         two.write([event(1)])
@@ -226,7 +226,7 @@ def test_events_go_on_where_another_server_left_off(url: str) -> None:
 def test_a_session_that_ends_takes_its_claims_along(url: str) -> None:
     with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
         one.claim("s")
-        one.write([AddStream(StreamRow("s", 0.0))])
+        one.write([Insert([StreamRow(name="s", created_at=0.0)])])
         _run(url, f"SELECT pg_terminate_backend({one.members().me})")
         until_free = time.monotonic() + 20
         while not two.claim("s"):
@@ -386,7 +386,13 @@ def _deadlock(storage: Storage, other: Any, root: Any, pool: ThreadPoolExecutor)
 
 def test_the_use_of_a_key_is_not_worth_waiting_for(url: str) -> None:
     with open_storage(url, address=A) as storage, psycopg.connect(url) as other:
-        storage.write([AddKey(KeyRow("k", "h", "admin", None, "n", 0.0))])
+        storage.write(
+            [
+                Insert(
+                    [KeyRow(id="k", hash="h", role="admin", labeler=None, name="n", created_at=0.0)]
+                )
+            ]
+        )
         other.execute("UPDATE keys SET last_used_at = 1 WHERE id = 'k'")  # and is stopped here
         storage.write([TouchKey("k", 2.0)])
         assert storage.keys()[0].last_used_at is None

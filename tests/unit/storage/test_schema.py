@@ -10,7 +10,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from venire.server.store import open_storage, rows
+from venire.server.store import open_storage, records
+from venire.server.store.record import Record
 from venire.server.store.sql import schema, tables
 from venire.server.store.sql.writing import SqlStorage
 
@@ -34,13 +35,14 @@ def test_the_last_script_is_the_version_of_the_code() -> None:
     ]
 
 
-@pytest.mark.parametrize("table", sorted(rows.ROWS))
-def test_a_tuple_has_the_columns_of_its_table(table: str) -> None:
-    columns = tuple(column.name for column in tables.metadata.tables[table].columns)
-    assert columns == rows.ROWS[table]._fields  # type: ignore[attr-defined]
+@pytest.mark.parametrize("record", records.RECORDS)
+def test_a_record_has_the_columns_of_its_table(record: type[Record]) -> None:
+    columns = tuple(column.name for column in tables.metadata.tables[record.TABLE.name].columns)
+    assert columns == record._fields
 
 
 def test_no_table_is_forgotten() -> None:
-    assert {*rows.ROWS, "meta", "servers", "claims"} == set(tables.metadata.tables)
-    written = {name for name in rows.__all__ if name.endswith("Row")} - {"ExitRow"}
-    assert {row.__name__ for row in rows.ROWS.values()} == written
+    kept = {record.TABLE.name for record in records.RECORDS}
+    assert {*kept, "meta", "servers", "claims"} == set(tables.metadata.tables)
+    declared = {name for name in records.__all__ if name.endswith("Row")} - {"ExitRow"}
+    assert {record.__name__ for record in records.RECORDS} == declared

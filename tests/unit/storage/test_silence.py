@@ -15,7 +15,7 @@ from tests.integration.web.harness import until
 from tests.marks import nightly
 from tests.wire import FAULTS, LASTING, Fault, wire_to
 from venire.errors import StoreDown, StoreError
-from venire.server.store import AddStream, SetMeta, StreamRow, Writer, open_storage
+from venire.server.store import Insert, SetMeta, StreamRow, Writer, open_storage
 from venire.server.store.sql import patient, servers
 from venire.server.store.sql.postgres import PostgresStorage
 
@@ -127,14 +127,14 @@ def test_what_a_silent_connection_owned_is_free_for_others(
     with wire_to(url) as wire, open_storage(wire.url, address=A) as lost:
         monkeypatch.undo()
         assert lost.claim("s")
-        lost.write([AddStream(StreamRow("s", 0.0))])
+        lost.write([Insert([StreamRow(name="s", created_at=0.0)])])
         with open_storage(url, address=B) as other:
             wire.fail("stall")
             begun = time.monotonic()
             until(lambda: bool(other.members()) and other.claim("s"))
             print(f"claimed after {time.monotonic() - begun:.1f} s")  # noqa: T201
             with pytest.raises(StoreError):
-                lost.write([SetMeta("a", "1"), AddStream(StreamRow("s", 1.0))])
+                lost.write([SetMeta("a", "1"), Insert([StreamRow(name="s", created_at=1.0)])])
 
 
 def test_what_reads_by_a_lost_connection_does_not_keep_its_place(

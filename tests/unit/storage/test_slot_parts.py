@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.unit.storage.test_codec import EXITS, NAMES, SLOTS, VERDICTS
 from venire import FixedOverlap, Item, Label, Labeler, Scheduler
 from venire.errors import ReplayError
-from venire.events import Arrived, Closed, Event, Observed
+from venire.events import Arrived, Closed, ClosedPart, Event, Observed
 from venire.model import Revision
 from venire.server.store import decode, encode
-from venire.server.store.slot_parts import ClosedPart, SlotParts, in_parts
+from venire.server.store.slot_parts import SlotParts, in_parts
 
 REVISIONS = st.builds(Revision, NAMES, SLOTS, VERDICTS, VERDICTS, st.integers(0, 99))
 CLOSED = st.builds(

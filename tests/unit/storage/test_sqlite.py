@@ -20,9 +20,7 @@ from sqlalchemy import event
 from tests.store.battery import everything
 from venire.errors import StoreDown, StoreError
 from venire.server.store import (
-    AddItems,
-    AddStream,
-    AddWebhook,
+    Insert,
     ItemRow,
     SetMeta,
     StreamRow,
@@ -122,7 +120,7 @@ class TestPrivacy:
 
     def test_nobody_else_may_read_what_a_store_writes(self, tmp_path: Path) -> None:
         with _open(tmp_path / "venire.db") as storage:
-            storage.write([AddStream(StreamRow("s", 0.0))])
+            storage.write([Insert([StreamRow(name="s", created_at=0.0)])])
             storage.copy_to(tmp_path / "copy.db")
             write_archive(storage, tmp_path / "all.ndjson")
             found = _modes(tmp_path)
@@ -184,17 +182,28 @@ class TestTrouble:
 
     def test_a_full_disk_is_survived(self, tmp_path: Path) -> None:
         with _open(tmp_path / "venire.db") as storage, Writer(storage) as writer:
-            storage.write([AddStream(StreamRow("s", 0.0))])
+            storage.write([Insert([StreamRow(name="s", created_at=0.0)])])
             storage._writing.execute("PRAGMA max_page_count = 60")
             rows = [
-                ItemRow("s", f"i{k}", "d", "x" * 900, 1, None, "[]", 0, 0.0) for k in range(500)
+                ItemRow(
+                    stream="s",
+                    id=f"i{k}",
+                    digest="d",
+                    payload="x" * 900,
+                    weight=1,
+                    eligible=None,
+                    excluded="[]",
+                    arrived_slot=0,
+                    arrived_at=0.0,
+                )
+                for k in range(500)
             ]
             with pytest.raises(StoreDown, match="full"):
-                writer.submit([AddItems(rows)]).result(timeout=120)
+                writer.submit([Insert(rows)]).result(timeout=120)
             assert not writer.up
             assert storage.items("s") == []
             assert writer.recover(), "there is room again on a new connection"
-            writer.submit([AddItems(rows)]).result(timeout=120)
+            writer.submit([Insert(rows)]).result(timeout=120)
             assert len(storage.items("s")) == 500
 
     def test_a_file_that_went_away_is_noticed(self, tmp_path: Path) -> None:
@@ -242,9 +251,9 @@ class TestTrouble:
 
 def test_a_copy_is_a_store(tmp_path: Path) -> None:
     with _open(tmp_path / "venire.db") as storage:
-        storage.write([AddStream(StreamRow("s", 0.0))])
+        storage.write([Insert([StreamRow(name="s", created_at=0.0)])])
         storage.copy_to(tmp_path / "copy.db")
-        storage.write([AddStream(StreamRow("t", 0.0))])
+        storage.write([Insert([StreamRow(name="t", created_at=0.0)])])
         storage.copy_to(tmp_path / "copy.db")
     with _open(tmp_path / "copy.db") as copy:
         assert [row.name for row in copy.streams()] == ["s", "t"]
@@ -285,9 +294,11 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
 def test_what_is_due_for_a_webhook_is_found_without_reading_what_is_due_for_others(
     tmp_path: Path,
 ) -> None:
-    hook = WebhookRow("silent", "posts", "https://example.org/x", "whsec_x", 0.0)
+    hook = WebhookRow(
+        id="silent", stream="posts", url="https://example.org/x", secret="whsec_x", created_at=0.0
+    )
     with _open(tmp_path / "venire.db") as storage:
-        storage.write([AddStream(StreamRow("posts", 0.0)), AddWebhook(hook)])
+        storage.write([Insert([StreamRow(name="posts", created_at=0.0)]), Insert([hook])])
         seen: list[str] = []
 
         @event.listens_for(storage._engine, "before_cursor_execute")
@@ -304,11 +315,11 @@ def test_a_file_with_two_names_has_one_owner(tmp_path: Path) -> None:
     one, other = tmp_path / "venire.db", tmp_path / "sub" / "linked.db"
     other.parent.mkdir()
     with open_storage(f"sqlite:///{one}") as storage:
-        storage.write([AddStream(StreamRow("posts", 0.0))])
+        storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
         os.link(one, other)
         with pytest.raises(StoreError, match=r"has 2 names \(hard links\)"):
             open_storage(f"sqlite:///{other}")
-        storage.write([AddStream(StreamRow("more", 0.0))])
+        storage.write([Insert([StreamRow(name="more", created_at=0.0)])])
     other.unlink()
     with open_storage(f"sqlite:///{one}") as storage:
         assert [row.name for row in storage.streams()] == ["more", "posts"]

@@ -18,7 +18,7 @@ import pytest
 import venire
 from tests.marks import nightly
 from venire.errors import StoreInUse
-from venire.server.store import AddEvents, AddStream, EventRow, Storage, StreamRow, open_storage
+from venire.server.store import EventRow, Insert, Storage, StreamRow, open_storage
 from venire.server.store.sql import postgres
 
 psycopg = pytest.importorskip("psycopg")
@@ -29,19 +29,19 @@ A, B = "http://a:8400", "http://b:8400"
 OWNER = """
 import sys
 from venire.errors import StoreDown
-from venire.server.store import AddEvents, AddStream, EventRow, StreamRow, open_storage
+from venire.server.store import Insert, Insert, EventRow, StreamRow, open_storage
 
 url, address = sys.argv[1], sys.argv[2] or None
 with open_storage(url, address=address) as storage:
     assert storage.claim("s")
-    storage.write([AddStream(StreamRow("s", 0.0))])
+    storage.write([Insert([StreamRow(name="s", created_at=0.0)])])
     first, size = 0, 100_000
-    rows = [EventRow("s", n, 1, 0, 0.0, "left", '"ann"') for n in range(size)]
+    rows = [EventRow.load(["s", n, 1, 0, 0.0, "left", '"ann"']) for n in range(size)]
     while True:
         moved = [row._replace(n=first + row.n) for row in rows]
         print("begun", first, flush=True)
         try:
-            storage.write([AddEvents(moved)])
+            storage.write([Insert(moved)])
         except StoreDown:
             print("lost", first, flush=True)
             break
@@ -114,7 +114,23 @@ def test_an_owner_that_is_stopped_in_a_copy_loses_the_store_and_writes_nothing(
             took = time.monotonic() - begun
             assert took > 5, f"taken over after {took:.1f} s"
             before = storage.counts("s").events
-            storage.write([AddEvents([EventRow("s", before, 1, 0, 0.0, "left", '"bob"')])])
+            storage.write(
+                [
+                    Insert(
+                        [
+                            EventRow(
+                                stream="s",
+                                n=before,
+                                size=1,
+                                slot=0,
+                                at=0.0,
+                                kind="left",
+                                body='"bob"',
+                            )
+                        ]
+                    )
+                ]
+            )
             process.send_signal(signal.SIGCONT)
             said = process.stdout.read().split("\n")
             assert process.wait(60) == 0
@@ -134,10 +150,13 @@ def test_an_owner_whose_write_takes_long_keeps_the_store(
 
     monkeypatch.setattr(psycopg.Copy, "write_row", send_slowly)
     monkeypatch.setattr(postgres, "_COPY_MOST", 50)
-    rows = [EventRow("s", n, 1, 0, 0.0, "left", '"ann"' + " " * 60_000) for n in range(300)]
+    rows = [
+        EventRow(stream="s", n=n, size=1, slot=0, at=0.0, kind="left", body='"ann"' + " " * 60_000)
+        for n in range(300)
+    ]
     with open_storage(url, address=A) as slow, open_storage(url, address=B) as other:
         assert slow.claim("s")
-        slow.write([AddStream(StreamRow("s", 0.0))])
+        slow.write([Insert([StreamRow(name="s", created_at=0.0)])])
         done = threading.Event()
 
         def look() -> None:
@@ -148,7 +167,7 @@ def test_an_owner_whose_write_takes_long_keeps_the_store(
         looking.start()
         begun = time.monotonic()
         try:
-            slow.write([AddEvents(rows)])
+            slow.write([Insert(rows)])
         finally:
             done.set()
             looking.join()

@@ -19,10 +19,8 @@ from venire import Item
 from venire.server import ItemIn
 from venire.server.operations.intake import contents
 from venire.server.store import (
-    AddItems,
-    AddSettings,
+    Insert,
     ItemRow,
-    SaveSnapshot,
     SettingsRow,
     SnapshotRow,
     open_storage,
@@ -192,7 +190,17 @@ def test_what_was_taken_in_has_its_digest_and_what_was_changed_since_has_not(
     item = ItemIn("a", payload, weight, None if eligible is None else tuple(eligible), ("eve",))
     sent = contents([item])["a"]
     kept = 10.0 if weight is None else float(weight)
-    row = ItemRow("s", "a", sent.digest, sent.payload, kept, sent.eligible, sent.excluded, 0, 0.0)
+    row = ItemRow(
+        stream="s",
+        id="a",
+        digest=sent.digest,
+        payload=sent.payload,
+        weight=kept,
+        eligible=sent.eligible,
+        excluded=sent.excluded,
+        arrived_slot=0,
+        arrived_at=0.0,
+    )
     assert is_content_of(row)
     assert not is_content_of(row._replace(excluded="[]"))
     at = place % len(sent.payload)
@@ -209,12 +217,23 @@ def test_a_weight_in_another_unit_is_no_difference() -> None:
     storage = MemoryStorage()
     run = play(storage, slots=2)
     body = '{"settings":{"delay_cost":4.0},"status":"running"}'
-    storage.write([AddSettings(SettingsRow("posts", 2, run.at, "test", body))])
+    storage.write(
+        [Insert([SettingsRow(stream="posts", version=2, at=run.at, actor="test", body=body)])]
+    )
     run.engine.arrive([Item("late", 2.5)])
     digest = digest_of({"text": "late"}, None, None, [])
-    row = ItemRow("posts", "late", digest, '{"text":"late"}', 10.0, None, "[]", run.engine.slot,
-                  run.at)  # fmt: skip
-    run.commit(AddItems([row]))
+    row = ItemRow(
+        stream="posts",
+        id="late",
+        digest=digest,
+        payload='{"text":"late"}',
+        weight=10.0,
+        eligible=None,
+        excluded="[]",
+        arrived_slot=run.engine.slot,
+        arrived_at=run.at,
+    )
+    run.commit(Insert([row]))
     assert verify(storage, "posts").differences == ()
 
 
@@ -272,7 +291,7 @@ def test_label_studio_gets_every_label_and_verdict(storage: SqliteStorage) -> No
 
 def test_snapshots_are_kept_from_the_first(storage: SqliteStorage) -> None:
     for n in (900, 901, 902, 903, 904, 905):
-        storage.write([SaveSnapshot(SnapshotRow("posts", n, 0.0, b""))])
+        storage.write([Insert([SnapshotRow(stream="posts", n=n, at=0.0, body=b"")])])
     kept = storage.snapshot_numbers("posts")
     assert kept[0] == 0
     assert kept[-2:] == [904, 905]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.store import MemoryStorage
 from venire.errors import StoreDown
-from venire.server.store import AddStream, Change, SetMeta, StreamRow, Writer
+from venire.server.store import Change, Insert, SetMeta, StreamRow, Writer
 
 
 class Gate(MemoryStorage):
@@ -134,7 +134,7 @@ def test_futures_of_a_loop_are_resolved_in_it_once_for_each_group() -> None:
             tickets = [writer.submit_to(_change(f"{k}"), loop.create_future()) for k in range(200)]
             await asyncio.wait_for(asyncio.gather(*tickets), 10)
             assert calls == writer.stats.commits
-            stream: list[Change] = [AddStream(StreamRow("s", 0.0))]
+            stream: list[Change] = [Insert([StreamRow(name="s", created_at=0.0)])]
             await writer.submit_to(stream, loop.create_future())
             with pytest.raises(StoreDown, match="already"):
                 await writer.submit_to(stream, loop.create_future())

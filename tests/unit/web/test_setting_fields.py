@@ -48,7 +48,9 @@ def test_a_setting_that_no_group_names_has_a_field_too(monkeypatch: Any) -> None
     monkeypatch.setattr(setting_fields, "GROUPS", few)
     title, fields = groups_of(SETTINGS)[-1]
     assert title == "More"
-    assert {field.name for field in fields} == {"audit_share", "audit_at_least", "revisions"}
+    assert {field.name for field in fields} == {
+        *("audit_share", "audit_at_least", "guarantee", "guarantee_level", "revisions")
+    }
 
 
 def test_what_is_in_the_fields_is_what_the_settings_are() -> None:

@@ -36,8 +36,7 @@ from venire.connectors.judges.responses import Completion, classify
 from venire.connectors.judges.usage import Usage, tokens
 from venire.errors import FetchError, InputError
 from venire.tools.http.connections import Connections, Lost, key_of
-from venire.tools.http.pacing import Limits, Patience, TooLong
-from venire.tools.http.retries import Halt, Reject, Retry
+from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong
 
 __all__ = ["Judge"]
 

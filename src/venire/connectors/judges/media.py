@@ -22,9 +22,9 @@ from urllib.parse import urljoin
 
 from venire.connectors.judges.prompt import Message
 from venire.errors import FetchError, InputError
-from venire.tools.extras import library
 from venire.tools.http.connections import PLAIN, TooLarge, content_of
 from venire.tools.http.targets import resolve
+from venire.tools.lazy import library
 
 __all__ = ["Media", "kind_of"]
 

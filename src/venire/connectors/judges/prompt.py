@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from venire.connectors.judges.checks import BadKey
 from venire.errors import InputError
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 __all__ = ["NOT_SURE", "Message", "Prompt", "guessed_tokens", "schema"]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
+    from venire.connectors.label_studio.annotations import Person as Person
+    from venire.connectors.label_studio.annotations import Tally as Tally
+    from venire.connectors.label_studio.annotations import choose_people as choose_people
     from venire.connectors.label_studio.exported import read_export as read_export
     from venire.connectors.label_studio.exported import with_verdicts as with_verdicts
-    from venire.connectors.label_studio.people import Person as Person
-    from venire.connectors.label_studio.people import choose_people as choose_people
     from venire.connectors.label_studio.studio import LabelStudio as LabelStudio
     from venire.connectors.label_studio.studio import StudioDown as StudioDown
     from venire.connectors.label_studio.studio import StudioError as StudioError
     from venire.connectors.label_studio.sync import Sync as Sync
-    from venire.connectors.label_studio.tally import Tally as Tally
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -29,6 +29,7 @@ class Program(NamedTuple):
 PROGRAMS: Final = {
     "phoenix": Program("Phoenix", "http://127.0.0.1:6006"),
     "mlflow": Program("Mlflow", "http://127.0.0.1:5000"),
+    "langfuse": Program("Langfuse", "http://127.0.0.1:3000"),
 }
 
 

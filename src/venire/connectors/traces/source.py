@@ -1,9 +1,9 @@
 """Labels out of programs that keep traces of LLM applications, and verdicts back into them.
 
 A program is a `Source`, which reads its traces with what was said of them and writes what venire
-says: see `phoenix` and `mlflow` beside this. Verdicts are found again by the name `venire`: each
-is written once, and again only if it has changed, so a command that was interrupted is simply run
-again.
+says: see `phoenix`, `mlflow` and `langfuse` beside this. Verdicts are found again by the name
+`venire`: each is written once, and again only if it has changed, so a command that was interrupted
+is simply run again.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
-from venire.labels.entropy import vote_counts, vote_entropies
+from venire.labels.counts import vote_counts, vote_entropies
 from venire.labels.partitions import Table, total
 from venire.labels.sources import as_table
-from venire.labels.sources.ordered import as_ordered, numbers_of
+from venire.labels.sources.truth import as_ordered, numbers_of
 
 __all__ = ["Level", "alpha_of", "coincidences", "krippendorff_alpha", "vote_entropy"]
 

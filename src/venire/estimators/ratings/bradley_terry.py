@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.estimators.base import Parameters
 from venire.estimators.convergence import Monitor
 from venire.estimators.frames import Backend, frame_of
-from venire.estimators.parameters import Parameters
-from venire.labels.sources.comparisons import COMPARISON_COLUMNS, Comparisons, as_comparisons
+from venire.labels.sources.truth import COMPARISON_COLUMNS, Comparisons, as_comparisons
 
 __all__ = ["BradleyTerry"]
 
@@ -172,7 +172,7 @@ class BradleyTerry(Parameters):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the best things, and the first labelers."""
-        from venire.estimators.pictures import shown_tables
+        from venire.estimators.frames import shown_tables
 
         if "data_" not in self.__dict__:
             return shown_tables(self)

@@ -1,10 +1,24 @@
-"""Classes that have an order, such as ratings from 1 to 5."""
+r"""Classes that have an order, such as ratings from 1 to 5.
+
+**Types of rater: what one with a bias, a spread and a share of careless answers says.**
+
+A rater of bias b and spread s sees an item of class k (0 to K - 1) at k + b + s * noise, and says
+the class whose interval that falls into; in a share `lapse` of the answers it says anything:
+
+    T(l | k) = (1 - lapse) * [ Phi((l + 1/2 - k - b) / s) - Phi((l - 1/2 - k - b) / s) ] + lapse / K
+
+with the first and the last interval open. In addition there are types who never look: one who
+answers at random, and for each class one who nearly always says it.
+
+Whether labels show the declared order of their classes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -12,15 +26,105 @@ import numpy as np
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
-from venire.estimators.dawid_skene.e_step import full_model
-from venire.estimators.given import Soft
-from venire.estimators.ratings.agreement import alpha_of
-from venire.estimators.ratings.order import order_strength
-from venire.estimators.ratings.rater_types import RaterTypes, rater_types
-from venire.labels.partitions import Partitions, Table
-from venire.labels.sources.ordered import as_ordered, numbers_of
+from venire.estimators.dawid_skene import full_model
+from venire.estimators.known import Soft
+from venire.estimators.ratings.agreement import alpha_of, coincidences
+from venire.labels.partitions import Partitions, Table, total
+from venire.labels.sources.truth import as_ordered, numbers_of
 
-__all__ = ["Ordinal"]
+__all__ = ["Ordinal", "RaterTypes", "order_strength", "rater_types"]
+
+#: Pairs of classes that would meet less often than this by chance are ignored.
+_FEWEST: Final = 10.0
+
+#: Pseudo-pairs at each boundary, distributed as by chance.
+_PSEUDO_LABELS: Final = 4.0
+
+
+def order_strength(table: Table) -> float:
+    r"""How much more often labels of an item are neighbours than further apart.
+
+    The classes of the table stand in order.
+
+    o_kl counts the pairs of labels of the same item that say k and l, e_kl those that chance would
+    make of the same labels (both as in Krippendorff's alpha). At the boundary between k and k + 1
+
+        ( o_k,k+1 / e_k,k+1 )  /  ( sum of o_ij / sum of e_ij  over the other i <= k < j )
+
+    is above 1 where errors across it are small (four pairs are added as by chance). The strength is
+    that of the weakest boundary: classes that are confused in pairs (1 and 2, 3 and 4) have no
+    order. It is infinite where too little is known, and 0 with two classes.
+
+    >>> from venire import LabelTable
+    >>> order_strength(LabelTable.from_matrix([[0, 1], [1, 2], [1, 1], [2, 2]] * 30, classes=3))
+    10.375
+    >>> anything = [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]] * 30
+    >>> order_strength(LabelTable.from_matrix(anything, classes=3))
+    1.0
+    """
+    K = len(table.classes)
+    if K == 2:
+        return 0.0
+    seen, said = total(table, coincidences)
+    chance = np.outer(said, said) / max(said.sum(), 1.0)
+    links = [np.inf]
+    for k in range(K - 1):
+        far = np.zeros((K, K), np.bool_)
+        far[: k + 1, k + 1 :] = True
+        far[k, k + 1] = False
+        near_by_chance, far_by_chance = chance[k, k + 1], chance[far].sum()
+        if min(near_by_chance, far_by_chance) >= _FEWEST:
+            share = _PSEUDO_LABELS / (near_by_chance + far_by_chance)
+            near = seen[k, k + 1] / near_by_chance + share
+            links.append(near / (seen[far].sum() / far_by_chance + share))
+    return float(min(links))
+
+
+_BIASES: Final = np.linspace(-2.0, 2.0, 17)
+_LAPSES: Final = (0.02, 0.1, 0.3, 0.6)
+
+#: Spreads grow by this factor, from the first up to half of the classes, and at least to 2.
+_FIRST, _FACTOR, _LEAST = 0.25, 4 / 3, 2.0
+
+#: The share of other answers of a constant rater.
+_CONSTANT: Final = 0.05
+
+
+class RaterTypes:
+    """The types: `tables` is types x K (truth) x K (said); `bias` and `spread` of each.
+
+    For those who never look the bias is 0 and the spread infinite.
+    """
+
+    def __init__(self, tables: Floats, bias: Floats, spread: Floats) -> None:
+        self.tables, self.bias, self.spread = tables, bias, spread
+
+
+def rater_types(classes: int) -> RaterTypes:
+    """All types of rater for this number of classes.
+
+    >>> kinds = rater_types(5)
+    >>> kinds.tables.shape, kinds.tables.sum(axis=2).round(9).min()
+    ((686, 5, 5), np.float64(1.0))
+    """
+    from scipy.special import ndtr
+
+    K, k = classes, np.arange(classes)
+    steps = int(np.ceil(np.log(max(_LEAST, K / 2) / _FIRST) / np.log(_FACTOR))) + 1
+    made = list(product(_BIASES, _FIRST * _FACTOR ** np.arange(steps), _LAPSES))
+    bias, spread, lapse = np.array(made).T
+    edge = np.concatenate([[-np.inf], k[:-1] + 0.5, [np.inf]])
+    below = ndtr((edge - k[:, None] - bias[:, None, None]) / spread[:, None, None])
+    careful = np.diff(below, axis=2)
+    tables = careful + lapse[:, None, None] * (1 / K - careful)
+    idle = (1 - _CONSTANT) * np.repeat(np.eye(K)[:, None], K, axis=1) + _CONSTANT / K
+    idle = np.concatenate([idle, np.full((1, K, K), 1 / K)])
+    return RaterTypes(
+        np.concatenate([tables, idle]),
+        np.concatenate([bias, np.zeros(K + 1)]),
+        np.concatenate([spread, np.full(K + 1, np.inf)]),
+    )
+
 
 #: With more classes than this the labels are measurements: `RobustMean` is for them.
 MOST_CLASSES: Final = 100
@@ -35,7 +139,7 @@ class Ordinal(BaseEstimator):
 
     Dawid and Skene's model, but a rater's confusion matrix is one of several hundred tables T_c:
     those of a bias, a spread and a share of careless answers, and of raters who never look
-    (`venire.estimators.ratings.rater_types`). How frequent each type is, rho_c, is learned from the
+    (`venire.estimators.ratings.ordinal`). How frequent each type is, rho_c, is learned from the
     panel. Mean-field EM, from the shares of the votes, repeats until nothing moves by more than
     `tol`
 
@@ -47,7 +151,7 @@ class Ordinal(BaseEstimator):
 
     The order is used only if the labels show it: two different labels of an item must be in
     adjacent classes `least_order` times as often, relative to chance, as further apart, at every
-    boundary between two classes (`venire.estimators.ratings.order`). Where they are not, mistakes
+    boundary between two classes (`venire.estimators.ratings.ordinal`). Where they are not, mistakes
     have little to do with the order, and the verdicts are those of `Auto`; with two classes this is
     always so.
 

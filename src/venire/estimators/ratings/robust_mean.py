@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import three_arrays
+from venire.estimators.base import Parameters, three_arrays
 from venire.estimators.convergence import Monitor
 from venire.estimators.frames import Backend, frame_of
-from venire.estimators.parameters import Parameters
 from venire.labels import LabelTable
-from venire.labels.sources.ordered import as_ratings
+from venire.labels.sources.truth import as_ratings
 
 __all__ = ["RobustMean"]
 
@@ -148,7 +147,7 @@ class RobustMean(Parameters):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first values and labelers."""
-        from venire.estimators.pictures import shown_tables
+        from venire.estimators.frames import shown_tables
 
         if "table_" not in self.__dict__:
             return shown_tables(self)

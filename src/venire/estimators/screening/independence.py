@@ -34,12 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators.base import Floats
-from venire.estimators.dawid_skene.estimator import DawidSkene
+from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.screening.clones import manageable
 from venire.labels import LabelTable
-from venire.labels.counts import said_counts
+from venire.labels.counts import item_draws, label_draws, said_counts
 from venire.labels.partitions import Table
-from venire.labels.stable_draws import item_draws, label_draws
 
 __all__ = [
     "DEPENDENT",

@@ -5,7 +5,7 @@ The file is a NumPy .npz archive (a zip of arrays, each with a checksum) of
     header      JSON text in UTF-8: {"format": "venire-stream", "version": 2, "parameters": {...},
                 "classes": [...], "labelers": [...], "items": [[name, number], ...],
                 "finals": [...], "gold": [[name, class], ...], "counters": {...}}
-    labels      the labels in the window, see `venire.estimators.streaming.remembered_labels`
+    labels      the labels in the window, see `venire.estimators.streaming.state`
     looked.*    the beliefs of the last drift check; absent before the first
     drift.*     the drift monitor, see `drift.DriftMonitor`; absent if it is off
     finals      the final posteriors

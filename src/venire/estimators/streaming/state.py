@@ -1,21 +1,364 @@
-"""The state of a stream, in one place: what a file stores, and what results are computed from."""
+r"""The state of a stream, in one place: what a file stores, and what results are computed from.
+
+The names in a stream: codes, distinct items, and which final verdicts are remembered.
+
+**Has the world changed? What was learned is compared with the latest items of the window.**
+
+Labels of a stream are learned from as long as they are in the window, which is best while nothing
+changes. Two things show that something has:
+
+- **Labelers.** The latest half, quarter or eighth of the items is looked at by itself: given what
+  explained the labels before, pairs of labelers err independently there (`Pairs.misfit`, as in
+  `independence`), or that was another time. Then older labels are forgotten. The sequential test
+  of each labeler (`drift`) finds one who changes; this finds many who change together, who are each
+  other's witnesses.
+- **Classes.** The class shares of the latest items are those of the items before them up to
+  chance, both under the same confusion matrices, or they count instead. Nothing is forgotten: how
+  labelers label does not depend on how frequent the classes are.
+
+**The labels that a stream remembers: which are dropped, and the check for drift.**
+
+Labels are rows of integers in order of time: item, labeler, said, and whether the drift test has
+used them. Both `LearnWhileServing` and `Streaming` store them this way.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Self
+from itertools import islice
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.estimators.base import TINY, Floats
+from venire.estimators.families import weighted_posteriors
+from venire.estimators.screening.independence import USUAL, Pairs
 from venire.estimators.streaming.drift import DriftMonitor
-from venire.estimators.streaming.items import Finals, numbered
+from venire.labels import Codes, LabelTable, Names, Repeats
+from venire.labels.table import slice_items
 
-__all__ = ["FIRST_LOOK", "Found", "StreamState"]
+__all__ = [
+    "FIRST_LOOK",
+    "ITEM",
+    "LABELER",
+    "SAID",
+    "WATCHED",
+    "Finals",
+    "Found",
+    "StreamState",
+    "changed_since",
+    "codes_of",
+    "distinct",
+    "latest",
+    "latest_shares",
+    "listed",
+    "not_repeated",
+    "numbered",
+    "opinions",
+    "pick",
+    "posteriors",
+    "watch",
+]
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Columns of a remembered label.
+ITEM, LABELER, SAID, WATCHED = range(4)
+
+#: Items with fewer labels are not tested: when two labels differ, nobody knows who has changed, and
+#: whether there is a second label depends on the first.
+COMPANY: Final = 3
+
+#: The witness of a label without other labels.
+_NOBODY: Final = 0
+
+
+def latest(labels: Ints, half_life: float) -> NDArray[np.bool_]:
+    """The latest `half_life` / ln 2 labels of each labeler, as many as a half-life weighs.
+
+    >>> latest(np.array([[0, 0, 1, 0], [1, 0, 1, 0], [1, 7, 0, 0], [2, 0, 0, 0]]), 1.0).tolist()
+    [False, True, True, True]
+    """
+    most, who = math.ceil(half_life / math.log(2)), labels[:, LABELER]
+    order = np.argsort(who, kind="stable")
+    ranked = who[order]
+    left = np.searchsorted(ranked, ranked, side="right") - np.arange(len(who))
+    kept = np.empty(len(who), np.bool_)
+    kept[order] = left <= most
+    return kept
+
+
+def watch(monitor: DriftMonitor, labels: Ints, confusions: Floats, prior: Floats) -> Ints:
+    """Test the labels of items that now have three or more, and mark them; returns who has changed.
+
+    `confusions` and `prior` are the beliefs about the labelers and the classes.
+
+    >>> monitor = DriftMonitor(classes=2)
+    >>> monitor.expand(3)
+    >>> labels = np.array([[0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 2, 1, 0]])
+    >>> watch(monitor, labels, np.full((3, 2, 2), 0.5), np.full(2, 0.5)).tolist()
+    []
+    >>> labels[:, WATCHED].tolist(), monitor.seen.tolist()
+    ([1, 1, 0, 1], [1, 1, 1])
+    """
+    company = np.bincount(labels[:, ITEM] - labels[:, ITEM].min(initial=0))
+    several = company[labels[:, ITEM] - labels[:, ITEM].min(initial=0)] >= COMPANY
+    fresh = several & (labels[:, WATCHED] == 0)
+    if not fresh.any():
+        return np.zeros(0, np.int64)
+    before = monitor.alarms.copy()
+    used = labels[:, WATCHED] == 1
+    used |= fresh
+    rest = _others(labels, confusions, prior)[used]
+    witness = _witness(labels, _order(confusions, prior))[used]
+    heard = labels[used]
+    monitor.follow(heard[:, LABELER], heard[:, SAID], rest, witness, fresh[used])
+    labels[fresh, WATCHED] = 1
+    return np.flatnonzero(monitor.alarms > before)
+
+
+def opinions(labels: Ints, confusions: Floats, prior: Floats) -> tuple[Ints, Floats]:
+    """The item numbers, and the log of each class's share and of what was said, for each item."""
+    items, item = np.unique(labels[:, ITEM], return_inverse=True)
+    logs = np.tile(np.log(prior.clip(TINY)), (len(items), 1))  # an estimator may say 0
+    np.add.at(logs, item, _told(labels, confusions))
+    return items, logs
+
+
+def posteriors(logs: Floats) -> Floats:
+    """Logs as probabilities that sum to 1, row by row.
+
+    >>> posteriors(np.log([[1.0, 3.0]])).tolist()
+    [[0.25, 0.75]]
+    """
+    q = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(q / q.sum(axis=1, keepdims=True))
+
+
+def _told(labels: Ints, confusions: Floats) -> Floats:
+    return np.log(confusions[labels[:, LABELER], :, labels[:, SAID]])
+
+
+def _others(labels: Ints, confusions: Floats, prior: Floats) -> Floats:
+    """For each label, the posterior of its item from the other labels."""
+    items, logs = opinions(labels, confusions, prior)
+    return posteriors(logs[np.searchsorted(items, labels[:, ITEM])] - _told(labels, confusions))
+
+
+def _order(confusions: Floats, prior: Floats) -> Ints:
+    """The rank of each labeler, the best is 1."""
+    best = np.argsort(-np.einsum("mkk,k->m", confusions, prior), kind="stable")
+    place = np.empty(len(best), np.int64)
+    place[best] = np.arange(1, len(best) + 1)
+    return place
+
+
+def _witness(labels: Ints, place: Ints) -> Ints:
+    """For each label, the rank of the best other labeler of the item."""
+    _, item = np.unique(labels[:, ITEM], return_inverse=True)
+    own, last = place[labels[:, LABELER]], len(place) + 1
+    first, second = (np.full(item.max(initial=-1) + 1, last) for _ in range(2))
+    np.minimum.at(first, item, own)
+    later = own != first[item]
+    np.minimum.at(second, item[later], own[later])
+    best = np.where(later, first[item], second[item])
+    return np.where(best == last, _NOBODY, best)
+
+
+#: Parts of the window that are looked at by themselves.
+PARTS: Final = (2, 4, 8, 16)
+
+#: Pairs must share this many of the latest items in the mean, and there must be this many items.
+SHARED: Final = 8.0
+FEWEST_ITEMS: Final = 30
+
+#: Labelers, and class shares, that differ by this many standard errors have changed.
+CLEAR: Final = 4.0
+SHIFTED: Final = 3.0
+
+#: The excess of a misfit over what is usual is at least this if labelers have changed: scores of
+#: many pairs are not independent of each other, and vary by more than their number says.
+MORE: Final = 0.5
+
+#: Steps of EM for the class shares alone.
+_STEPS: Final = 10
+
+
+def changed_since(table: LabelTable, confusions: Floats, priors: Floats) -> int | None:
+    """The first of the latest items that do not fit the belief; None if all of them do.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(800, 1))
+    >>> right = np.where(np.arange(800)[:, None] < 600, 0.9, [0.9, 0.9, 0.9, 0.2, 0.2])
+    >>> said = np.where(rng.random((800, 5)) < right, truth, 1 - truth)
+    >>> rows = np.array([[[0.9, 0.1], [0.1, 0.9]]] * 5)
+    >>> changed_since(LabelTable.from_matrix(said[:600]), rows, np.array([0.5, 0.5]))
+    >>> changed_since(LabelTable.from_matrix(said), rows, np.array([0.5, 0.5]))
+    750
+    """
+    items = len(table.items)
+    found = None
+    for part in PARTS:
+        first = items - items // part
+        if items - first < FEWEST_ITEMS:
+            break
+        latest = slice_items(table, first, items)
+        pairs = Pairs.of(latest)
+        if pairs.shared < SHARED:
+            continue
+        misfit = pairs.misfit(
+            latest.said, weighted_posteriors(latest, confusions, priors, []), confusions
+        )
+        if misfit > USUAL + max(MORE, CLEAR * np.sqrt(2 / pairs.compared.size)):
+            found = first
+    return found
+
+
+def latest_shares(labels: Ints, confusions: Floats, priors: Floats) -> Floats:
+    """The class shares of the latest items where they clearly differ from those before.
+
+    Shares of two parts of the window explain its labels better than the same for both, by the
+    likelihood ratio. Both are fitted here, under the same matrices: an estimator may learn shares
+    in another way, and items with few labels say little about them.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.repeat([0, 1], [900, 100])
+    >>> said = np.where(rng.random((1000, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    >>> labels = np.array([(i, m, said[i, m], 0) for i in range(1000) for m in range(3)])
+    >>> rows = np.array([[[0.9, 0.1], [0.1, 0.9]]] * 3)
+    >>> latest_shares(labels, rows, np.array([0.9, 0.1])).round(1).tolist()
+    [0.0, 1.0]
+    >>> latest_shares(labels[:2700], rows, np.array([0.7, 0.3])).tolist()
+    [0.7, 0.3]
+    """
+    _, logs = opinions(labels, confusions, np.ones(len(priors)))
+    items, begin, found, together = len(logs), 0, priors, _shares(logs)[1]
+    usual = np.sqrt(2 * len(priors) - 3)  # of the root of a chi-square, doubled (Fisher)
+    for part in PARTS:
+        first = items - items // part
+        if items - first < FEWEST_ITEMS:
+            break
+        shares, apart = _shares(logs[first:])
+        gain = apart + _shares(logs[begin:first])[1] - together
+        if 2 * np.sqrt(max(gain, 0.0)) > usual + SHIFTED:
+            begin, found, together = first, shares, apart
+    return found
+
+
+def _shares(logs: Floats) -> tuple[Floats, float]:
+    """The class shares of items, given how probable their labels are in each class; how likely."""
+    shares = np.full(logs.shape[1], 1 / logs.shape[1])
+    for _ in range(_STEPS):
+        mass = posteriors(logs + np.log(shares)).sum(axis=0) + 1.0
+        shares = mass / mass.sum()
+    return np.asarray(shares), float(np.logaddexp.reduce(logs + np.log(shares), axis=1).sum())
+
+
+def numbered(names: Iterable[Hashable]) -> dict[Hashable, int]:
+    """Each name once, numbered in order."""
+    return {name: i for i, name in enumerate(dict.fromkeys(names))}
+
+
+def pick(names: Names, index: Codes) -> list[Any]:
+    """Some of the names, as Python objects."""
+    if isinstance(names, np.ndarray):
+        return list(names[index].tolist())
+    return [names[i] for i in index.tolist()]
+
+
+def listed(names: Names) -> list[Any]:
+    """All of the names, as Python objects."""
+    return pick(names, np.arange(len(names)))
+
+
+def codes_of(known: dict[Hashable, int], names: list[Hashable]) -> Ints:
+    """Codes of names; those that are new get the next ones.
+
+    >>> codes_of({"ann": 0, "bob": 1}, ["eve", "bob", "zoe"]).tolist()
+    [2, 1, 3]
+    """
+    new = iter(range(len(known), len(known) + len(names)))
+    codes = (known[name] if name in known else next(new) for name in names)
+    return np.fromiter(codes, dtype=np.int64)
+
+
+def distinct(items: Names) -> tuple[list[Hashable], Ints]:
+    """The distinct items, and the position of each among them.
+
+    >>> distinct(["b", "a", "b"])
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    if not isinstance(items, np.ndarray):
+        seen = numbered(items)
+        return list(seen), np.array([seen[name] for name in items], dtype=np.int64)
+    unique, index = np.unique(items, return_inverse=True)
+    return unique.tolist(), index
+
+
+class Finals:
+    """The latest final posteriors, at most `limit` of them (None: all), in a ring of rows.
+
+    >>> finals = Finals(limit=2)
+    >>> finals.add(["a", "b", "c"], np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]))
+    >>> list(finals.of), finals.posteriors(["c"], classes=3).tolist()
+    (['b', 'c'], [[0.3, 0.7, 0.0]])
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.of: dict[Hashable, int] = {}
+        self._rows: Floats = np.zeros((0, 0))
+        self._next = 0
+
+    def add(self, names: list[Hashable], posteriors: Floats) -> None:
+        """Add these, and drop the oldest beyond the limit."""
+        if self.limit is not None:
+            names = names[max(0, len(names) - self.limit) :]
+            over = len(self.of) + len(names) - self.limit
+            for name in list(islice(self.of, max(0, over))):
+                del self.of[name]
+        self._make_room(len(names), posteriors.shape[1])
+        rows = np.arange(self._next, self._next + len(names)) % max(1, len(self._rows))
+        self._rows[rows, : posteriors.shape[1]] = posteriors[len(posteriors) - len(names) :]
+        self.of.update(zip(names, rows.tolist(), strict=True))
+        self._next = int(rows[-1]) + 1 if len(names) else self._next
+
+    def _make_room(self, number: int, classes: int) -> None:
+        """More rows, as long as the ring is not complete, and columns for new classes."""
+        most = self.limit if self.limit is not None else self._next + number
+        have, wide = self._rows.shape
+        want = have if have >= most or self._next + number <= have else self._next + number
+        want = min(max(want, 2 * have), most) if want > have else have
+        if want > have or classes > wide:
+            self._rows = np.pad(self._rows, ((0, want - have), (0, max(0, classes - wide))))
+
+    def posteriors(self, names: Iterable[Hashable], classes: int) -> Floats:
+        """Their posteriors as an array; a class that came later has none."""
+        rows = [self.of[name] for name in names]
+        out = np.zeros((len(rows), classes))
+        out[:, : self._rows.shape[1]] = self._rows[rows] if rows else 0.0
+        return out
+
+
+def not_repeated(index: Ints, labeler: Ints, repeats: Repeats) -> NDArray[np.bool_]:
+    """Which labels to keep so that a batch has one of each labeler for an item: first or last.
+
+    >>> not_repeated(np.array([0, 0, 1]), np.array([7, 7, 7]), "last").tolist()
+    [False, True, True]
+    """
+    keep = np.ones(index.size, dtype=np.bool_)
+    key = index * (labeler.max(initial=0) + 1) + labeler
+    ordered = np.sort(key)
+    if (ordered[1:] == ordered[:-1]).any():
+        keep[:] = False
+        last = repeats == "last"
+        chosen = np.unique(key[::-1] if last else key, return_index=True)[1]
+        keep[index.size - 1 - chosen if last else chosen] = True
+    return keep
+
 
 #: The first drift check is made after this many labels.
 FIRST_LOOK: Final = 100

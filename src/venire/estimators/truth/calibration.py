@@ -16,6 +16,7 @@ and that of less sure verdicts if it is higher. So 50 gold labels, all of them r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,7 +24,14 @@ from numpy.typing import NDArray
 
 from venire.estimators.truth.logit import softmax
 
-__all__ = ["FEWEST", "Calibration", "fitted_calibration", "most_shown"]
+__all__ = [
+    "FEWEST",
+    "Calibration",
+    "certainty_by_gold",
+    "fitted_calibration",
+    "most_shown",
+    "without_own_gold",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -147,3 +155,86 @@ def _ceilings(posteriors: Floats, truth: Ints) -> dict[str, Floats]:
     # at equal confidences all of them count
     ceilings = np.maximum.accumulate(ceilings[::-1][last])
     return {"confidences": confidences, "ceilings": np.maximum(ceilings, 0.5)}
+
+
+#: Factors on the log-odds that gold may show, and how far they may be from the one before: both as
+#: logarithms.
+FACTORS: Final = np.linspace(np.log(0.03), np.log(4.0), 50)
+FACTOR_SPREAD: Final = 1.0
+
+
+def certainty_by_gold(logs: Floats, truth: Ints, before: float) -> float:
+    """What to multiply the log-odds of all verdicts of a stream by, by the gold in it.
+
+    The one number that a schedule can use, as `venire.estimators.calibration.certainty` is, which
+    by labels alone says `before`. Labels alone see how far errors depend on each other, and where
+    gold has taught the labelers' matrices that may be far from how often verdicts are wrong. `logs`
+    are the log-posteriors of gold items, up to a constant each. The factor is the one under which
+    they are on average as sure as over all that it may be.
+
+    >>> logs = np.log(np.tile([0.9, 0.1], (40, 1)))
+    >>> all_right, some_wrong = np.zeros(40, int), (np.arange(40) % 5 == 0).astype(int)
+    >>> [round(certainty_by_gold(logs, truth, 0.1), 1) for truth in (all_right, some_wrong)]
+    [1.7, 0.5]
+    """
+    centre = np.clip(np.log(before), FACTORS[0], FACTORS[-1])
+    hot = softmax(np.exp(FACTORS)[:, None, None] * logs)
+    told = np.log(np.maximum(hot[:, np.arange(len(truth)), truth], 1e-300)).sum(axis=1)
+    weight = softmax(told - ((FACTORS - centre) / FACTOR_SPREAD) ** 2 / 2)
+    sure = hot.max(axis=2).mean(axis=1)  # does not fall as the factor rises
+    return float(np.exp(np.interp(weight @ sure, sure, FACTORS)))
+
+
+#: A row of a confusion matrix was learned from as many labels more than were seen, and has no
+#: smaller entry than this.
+ROW_PSEUDO: Final = 2.0
+LEAST: Final = 0.01
+
+
+def without_own_gold(
+    items: Ints,
+    labelers: Ints,
+    said: Ints,
+    logs: Floats,
+    confusions: Floats,
+    rows: Sequence[int],
+    truth: Ints,
+) -> Floats:
+    """The log-posteriors of gold items as they would be had their own gold taught nothing.
+
+    A label of a gold item is one of those from which the row of its true class was learned, so the
+    item looks surer than others like it. With n labels of the labeler on items of that class, it is
+    taken out of n + 2: the probability of what it said was p, and is (p (n + 2) - 1) / (n + 1).
+
+    Parameters
+    ----------
+    items, labelers, said
+        The labels, by numbers.
+    logs
+        The log-posterior of each item, up to a constant.
+    confusions
+        The probability of each label, by labeler and true class.
+    rows, truth
+        The gold items, and the class of each.
+
+    >>> matrix = np.array([[[0.75, 0.25], [0.25, 0.75]]])
+    >>> logs = np.log([[0.75, 0.25], [0.75, 0.25]])
+    >>> labels = np.array([0, 1]), np.array([0, 0]), np.array([0, 0])
+    >>> alone = without_own_gold(*labels, logs, matrix, [0], np.array([0]))
+    >>> round(float(np.exp(alone[0, 0])), 2)  # of 1.75 labels, and two: one less
+    0.66
+    """
+    shares = softmax(logs)
+    shares[rows] = np.eye(logs.shape[1])[truth]
+    seen = np.zeros(confusions.shape[:2])
+    np.add.at(seen, labelers, shares[items])
+    found = logs[rows].copy()
+    place = np.full(len(logs), -1)
+    place[rows] = np.arange(len(rows))
+    own = np.flatnonzero(place[items] >= 0)
+    where, who, what = place[items[own]], labelers[own], said[own]
+    told = confusions[who, truth[where], what]
+    number = seen[who, truth[where]] + ROW_PSEUDO
+    alone = np.maximum(LEAST, (told * number - 1) / (number - 1))
+    np.add.at(found, (where, truth[where]), np.log(np.minimum(alone, told)) - np.log(told))
+    return found

@@ -42,7 +42,7 @@ from venire.estimators.base import Floats
 from venire.estimators.truth.calibration import Calibration, fitted_calibration
 from venire.estimators.truth.logit import Logit, fit_logit, log_sums, softmax
 from venire.estimators.truth.sample import Sample, centred, gold_sample
-from venire.estimators.votes.implied import soft_counts
+from venire.estimators.votes import soft_counts
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Table, each, total
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.estimators.dawid_skene.estimator import DawidSkene
+from venire.estimators.anchored import Anchored
+from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.truth.mixture import mixture_by_gold
-from venire.estimators.votes.anchored import Anchored
-from venire.estimators.votes.majority import MajorityVote
+from venire.estimators.votes import MajorityVote
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total
 

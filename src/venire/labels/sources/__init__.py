@@ -8,10 +8,16 @@ have an order, `as_ratings` for numbers and `as_comparisons` for comparisons of 
 from __future__ import annotations
 
 from venire.labels.sources.build import COLUMNS, as_labels, as_table
-from venire.labels.sources.comparisons import COMPARISON_COLUMNS, as_comparisons
 from venire.labels.sources.families import FAMILY_COLUMNS, as_families
-from venire.labels.sources.ordered import as_ordered, as_ratings
-from venire.labels.sources.truth import TRUTH_COLUMNS, as_true_values, as_truth
+from venire.labels.sources.truth import (
+    COMPARISON_COLUMNS,
+    TRUTH_COLUMNS,
+    as_comparisons,
+    as_ordered,
+    as_ratings,
+    as_true_values,
+    as_truth,
+)
 
 __all__ = [
     "COLUMNS",

@@ -9,12 +9,10 @@ from typing import Any, Final
 
 from venire.errors import FileError, InputError
 from venire.labels.partitions import Table
-from venire.labels.sources.columns import columns_of
-from venire.labels.sources.files import is_parquet, is_path, read_columns
+from venire.labels.sources.columns import columns_of, like
+from venire.labels.sources.files import is_json_lines, is_parquet, is_path, read_columns
 from venire.labels.sources.headers import LABELER, role_names
-from venire.labels.sources.jsonl import is_json_lines
 from venire.labels.sources.sheets import file_head, has_header
-from venire.labels.sources.text import like
 from venire.tools.addresses import PathOrAddress, located, readable
 from venire.tools.csv_rows import read_rows
 

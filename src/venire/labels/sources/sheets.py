@@ -16,21 +16,20 @@ from typing import Any, Final
 import numpy as np
 
 from venire.errors import FileError, InputError, MissingExtra, VenireError
-from venire.labels.sources.coding import Coded, Fault, coded
-from venire.labels.sources.columns import FRAMES, NoRows, columns_of
+from venire.labels.sources.columns import FRAMES, Coded, Fault, NoRows, as_whole, coded, columns_of
 from venire.labels.sources.exports import export_of, is_export
 from venire.labels.sources.files import (
     NAN,
     FileColumns,
+    is_json_lines,
     is_parquet,
     read_columns,
+    read_records,
 )
 from venire.labels.sources.headers import Layout, layout_of
-from venire.labels.sources.jsonl import is_json_lines, read_records
-from venire.labels.sources.text import as_whole
 from venire.tools.addresses import PathOrAddress, readable
 from venire.tools.csv_rows import dialect_of, read_head, read_rows
-from venire.tools.extras import library
+from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json
 
 __all__ = [

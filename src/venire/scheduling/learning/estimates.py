@@ -46,18 +46,20 @@ from venire.estimators.calibration import certainty
 from venire.estimators.families import merge_clones
 from venire.estimators.screening.clones import STRENGTH, CloneGroup
 from venire.estimators.screening.independence import INDEPENDENT
-from venire.estimators.streaming.change import changed_since, latest_shares
 from venire.estimators.streaming.drift import DriftMonitor
 from venire.estimators.streaming.persistence import old_labels
-from venire.estimators.streaming.remembered_labels import (
+from venire.estimators.streaming.state import (
     ITEM,
     LABELER,
     SAID,
+    changed_since,
     latest,
+    latest_shares,
     opinions,
     posteriors,
     watch,
 )
+from venire.estimators.truth.calibration import certainty_by_gold, without_own_gold
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence, clamp_confusions, one_coin
 from venire.scheduling.base import Floats, Ints
@@ -76,7 +78,8 @@ RHO: Final = 0.01
 class Guess(NamedTuple):
     """What is believed of the labelers: competences, and full matrices if there are any.
 
-    `certainty` is the factor on the log-odds of verdicts (`estimators.calibration.certainty`).
+    `certainty` is the factor on the log-odds of verdicts (`estimators.calibration.certainty`), by
+    gold once there is some (`estimators.truth.calibration.certainty_by_gold`).
     """
 
     competences: Floats
@@ -232,8 +235,17 @@ class Estimate:
         if found.prior is not None:
             shares = latest_shares(self.labels, *found.read(self.classes))
             found = found._replace(prior=shares)
-        _, logs = opinions(self.labels, *found.read(self.classes))
-        self.found = found._replace(certainty=certainty(table, posteriors(logs)))
+        matrices, shares = found.read(self.classes)
+        items, logs = opinions(self.labels, matrices, shares)
+        sure = certainty(table, posteriors(logs))
+        rows = [row for row, item in enumerate(items.tolist()) if item in self.gold]
+        if rows:
+            truth = np.array([self.gold[item] for item in items[rows].tolist()], np.int64)
+            place = np.searchsorted(items, self.labels[:, ITEM])
+            codes = place, self.labels[:, LABELER], self.labels[:, SAID]
+            alone = without_own_gold(*codes, logs, matrices, rows, truth)
+            sure = certainty_by_gold(alone, truth, sure)
+        self.found = found._replace(certainty=sure)
 
     def _since(self, table: LabelTable, fitted: BaseEstimator) -> int | None:
         """The first item since which labelers are others than they were, if tested and seen.

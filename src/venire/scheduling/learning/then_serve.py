@@ -24,7 +24,7 @@ from venire.errors import InputError
 from venire.estimators.auto import Auto
 from venire.estimators.base import BaseEstimator
 from venire.estimators.by_name import estimator_of
-from venire.estimators.one_coin.estimator import OneCoin
+from venire.estimators.one_coin import OneCoin
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence
 from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Policy

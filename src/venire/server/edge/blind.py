@@ -161,7 +161,7 @@ class Blind:
 
     @staticmethod
     def _exit(view: ExitView) -> ExitView:
-        return replace(view, verdict=None, confidence=0.0, labels=0, reason=None)
+        return replace(view, verdict=None, confidence=0.0, labels=0, reason=None, guaranteed=None)
 
     @staticmethod
     def _summary(one: ItemSummary) -> ItemSummary:

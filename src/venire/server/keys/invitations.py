@@ -26,7 +26,7 @@ from venire.server.keys.sessions import Sessions
 from venire.server.page_settings import Name
 from venire.server.runtime.runtime import Runtime
 from venire.server.settings import Member, of_body
-from venire.server.store import AddAudit, DropMeta, SetMeta, Storage
+from venire.server.store import DropMeta, Insert, SetMeta, Storage
 from venire.server.store.contents import compact
 from venire.server.tokens import hashed, new_id, new_token
 
@@ -73,7 +73,7 @@ class Invitations:
         view = InvitationView(id, stream, labeler, once, at, at + days * DAY)
         entry = audit_row(actor, at, "invitation.create", stream, id, labeler=labeler, once=once)
         changes = [DropMeta(name) for name in over]
-        await self._runtime.write([*changes, _change(hashed(token), view), AddAudit([entry])])
+        await self._runtime.write([*changes, _change(hashed(token), view), Insert([entry])])
         return NewInvitation(token, f"/join/{stream}#{token}", view)
 
     async def list(self, stream: str) -> builtins.list[InvitationView]:
@@ -96,7 +96,7 @@ class Invitations:
             entry = audit_row(
                 actor, self._runtime.clock.wall(), "invitation.revoke", stream, invitation
             )
-            await self._runtime.write([DropMeta(name), AddAudit([entry])])
+            await self._runtime.write([DropMeta(name), Insert([entry])])
         if view.key is not None:
             await self._keys.revoke(view.key, actor)
         return view
@@ -135,7 +135,7 @@ class Invitations:
                 key = (await self._keys.create(labeler, Role.LABELER, labeler, actor, days)).key
             used = replace(view, labeler=labeler, used_at=now, key=key.id)
             entry = audit_row(actor, now, "invitation.use", stream, view.id, labeler=labeler)
-            await self._runtime.write([_change(hashed(token), used), AddAudit([entry])])
+            await self._runtime.write([_change(hashed(token), used), Insert([entry])])
             return await self._sessions.begin(key, min(seconds, view.expires_at - now))
 
     async def _join(self, stream: str, labeler: str, view: InvitationView) -> None:

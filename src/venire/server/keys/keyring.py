@@ -19,7 +19,7 @@ from venire.model import Role
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import KeyView, NewKey
 from venire.server.runtime.runtime import Runtime
-from venire.server.store import AddAudit, AddKey, Change, ExpireKey, KeyRow, RevokeKey, TouchKey
+from venire.server.store import Change, ExpireKey, Insert, KeyRow, RevokeKey, TouchKey
 from venire.server.tokens import hashed, new_id, new_key
 
 __all__ = ["DAY", "MAX_DAYS", "Keyring", "new_row"]
@@ -79,7 +79,7 @@ class Keyring:
             raise InputError(f"got {days!r} days, expected more than 0, at most {MAX_DAYS:,}")
         token, row = new_row(name, role, labeler, at, days)
         entry = audit_row(actor, at, "key.create", None, row.id, role=role, labeler=labeler)
-        return await self._add(token, row, [AddAudit([entry])])
+        return await self._add(token, row, [Insert([entry])])
 
     async def rotate(
         self, key: str, actor: Actor | str = PROGRAM, overlap: float = 86_400.0
@@ -96,12 +96,12 @@ class Keyring:
         days = None if old.expires_at is None else (old.expires_at - old.created_at) / DAY
         token, row = new_row(old.name, old.role, old.labeler, at, days)
         entry = audit_row(actor, at, "key.rotate", None, key, new=row.id)
-        return await self._add(token, row, [ExpireKey(key, at + overlap), AddAudit([entry])])
+        return await self._add(token, row, [ExpireKey(key, at + overlap), Insert([entry])])
 
     async def _add(self, token: str, row: KeyRow, more: builtins.list[Change]) -> NewKey:
         view = _key_view(row)
         async with self._lock:
-            await self._runtime.write([AddKey(row), *more])
+            await self._runtime.write([Insert([row]), *more])
             self._by_hash[row.hash] = self._by_id[row.id] = view
         with contextlib.suppress(StoreError):  # other changes are picked up soon in any case
             await self.refresh()
@@ -123,7 +123,7 @@ class Keyring:
             async with self._lock:
                 at = self._runtime.clock.wall()
                 entry = audit_row(actor, at, "key.revoke", None, key)
-                await self._runtime.write([RevokeKey(key, at), AddAudit([entry])])
+                await self._runtime.write([RevokeKey(key, at), Insert([entry])])
             await self.refresh()
         return next(view for view in self._by_hash.values() if view.id == key)
 
@@ -191,7 +191,15 @@ def new_row(
     (86400.0, True)
     """
     token, until = new_key(), None if days is None else at + days * DAY
-    row = KeyRow(new_id("key"), hashed(token), role, labeler, name, at, expires_at=until)
+    row = KeyRow(
+        id=new_id("key"),
+        hash=hashed(token),
+        role=role,
+        labeler=labeler,
+        name=name,
+        created_at=at,
+        expires_at=until,
+    )
     return token, row
 
 

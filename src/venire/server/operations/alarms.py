@@ -21,7 +21,7 @@ from venire.server.reports.event_json import alarm_view
 from venire.server.reports.skill_report import Skill, Skills
 from venire.server.reports.trends import Trends
 from venire.server.runtime.runtime import Runtime
-from venire.server.store import AddAlarms, AddDeliveries, AlarmRow, DeliveryRow, DropAlarms
+from venire.server.store import AlarmRow, DeliveryRow, DropAlarms, Insert
 from venire.server.stream.live_stream import LiveStream
 
 __all__ = ["AlarmOperations"]
@@ -103,10 +103,20 @@ class AlarmOperations:
         found = findings(live.settings, *measured)
         rows = self._changes(live, found, lambda was: settled(was, live.settings, *measured))
         if rows:
-            hooks = [DeliveryRow(hook, stream, row.n, 0, row.at, kind="alarm")
-                     for hook in live.hooks for row in rows]  # fmt: skip
+            hooks = [
+                DeliveryRow(
+                    webhook=hook,
+                    stream=stream,
+                    exit_n=row.n,
+                    attempt=0,
+                    next_at=row.at,
+                    kind="alarm",
+                )
+                for hook in live.hooks
+                for row in rows
+            ]
             old = DropAlarms(stream, live.alarm_n - KEPT_ALARMS)
-            await self.runtime.write([AddAlarms(rows), AddDeliveries(hooks), old])
+            await self.runtime.write([Insert(rows), Insert(hooks), old])
         return [alarm_view(row) for row in rows]
 
     def _watched(
@@ -147,9 +157,18 @@ class AlarmOperations:
     def _row(self, live: LiveStream, one: Finding, raised: bool) -> AlarmRow:
         """The next row, which the stream remembers and the log tells."""
         live.alarm_n += 1
-        (rule, subject, value, threshold, message), at = one, self.runtime.clock.wall()
-        n, measured = live.alarm_n, (float(value), float(threshold))
-        row = AlarmRow(live.name, n, at, rule, subject, raised, *measured, message)
+        rule, subject, value, threshold, message = one
+        row = AlarmRow(
+            stream=live.name,
+            n=live.alarm_n,
+            at=self.runtime.clock.wall(),
+            rule=rule,
+            subject=subject,
+            raised=raised,
+            value=float(value),
+            threshold=float(threshold),
+            message=message,
+        )
         if raised:
             live.alarms[rule, subject] = row
             _log.warning("alarm in stream %r: %s: %s", live.name, rule, message)

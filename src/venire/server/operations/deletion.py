@@ -26,11 +26,12 @@ from venire.server.runtime.runtime import Runtime
 from venire.server.runtime.students import kept_under, lessons_under
 from venire.server.store import (
     ERASED,
-    AddAudit,
+    AuditRow,
     Change,
     DeleteStream,
     DropMeta,
     ErasePayload,
+    Insert,
     ItemRow,
     MarkDeleted,
     PurgeStream,
@@ -72,7 +73,7 @@ class DeletionOperations:
         """Audit entries after number `after`, oldest first; of one stream, or of all."""
         storage = self.runtime.storage
         rows = await self.runtime.read_committed(storage.audit, after, limit, stream)
-        return [AuditView(*row[:-1], details=json.loads(row.details)) for row in rows]
+        return [_audit_view(row) for row in rows]
 
     async def recent_audit(
         self,
@@ -84,7 +85,7 @@ class DeletionOperations:
         """Audit entries before number `before`, newest first; of one stream, one action, or all."""
         read = self.runtime.storage.recent_audit
         rows = await self.runtime.read_committed(read, before, limit, stream, action)
-        return [AuditView(*row[:-1], details=json.loads(row.details)) for row in rows]
+        return [_audit_view(row) for row in rows]
 
     async def erase_payload(self, stream: str, item: str, actor: Actor | str) -> Erased:
         """Erase the payload of an item permanently; an open item is withdrawn first.
@@ -133,7 +134,7 @@ class DeletionOperations:
         changes += await runtime.read(_notes_of, runtime.storage, stream, item)
         wall = runtime.clock.wall()
         entry = audit_row(actor, wall, "item.erase", stream, item, bytes=size, archived=True)
-        await runtime.write([*changes, AddAudit([entry])])
+        await runtime.write([*changes, Insert([entry])])
         return size
 
     async def delete_stream(self, name: str, actor: Actor | str) -> Deleted:
@@ -221,3 +222,7 @@ def _notes_of(storage: Storage, stream: str, item: str) -> list[Change]:
             if details.pop("note", None):
                 found.append(RetellAudit(row.n, json.dumps({**details, "note": ""})))
     return found
+
+
+def _audit_view(row: AuditRow) -> AuditView:
+    return AuditView(**{**row._asdict(), "details": json.loads(row.details)})

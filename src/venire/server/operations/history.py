@@ -16,7 +16,7 @@ from typing import Final
 from venire.errors import StateError, StoreDown, VenireError
 from venire.server.actors import PROGRAM, audit_row
 from venire.server.runtime.runtime import Runtime
-from venire.server.store import ERASED, AddAudit, ErasePayload, ItemRow, SetMeta
+from venire.server.store import ERASED, ErasePayload, Insert, ItemRow, SetMeta
 from venire.server.store.history.moving import SMALL, drops, registering, write_segment
 from venire.server.store.history.planning import Keep, next_segment
 from venire.server.stream.live_stream import LiveStream
@@ -108,7 +108,7 @@ class HistoryOperations:
             await asyncio.sleep(PAUSE_SECONDS)
         if count:
             entry = audit_row(PROGRAM, runtime.clock.wall(), "retention.erase", name, items=count)
-            await runtime.write([AddAudit([entry])])
+            await runtime.write([Insert([entry])])
             await runtime.read(runtime.storage.scrub)
 
     # items
@@ -129,7 +129,7 @@ class HistoryOperations:
             details = {"segment": made.n, "events": made.next_event, "exits": made.exits}
             action = "history.archive" if made.name else "history.delete"
             entry = audit_row(PROGRAM, at, action, stream, **details)
-            await runtime.write([*changes, AddAudit([entry])])
+            await runtime.write([*changes, Insert([entry])])
             live = await runtime.live_stream(stream)
             live.segment = made
             await self._drop(stream)

@@ -132,15 +132,15 @@ def _row(
 ) -> ItemRow:
     weight = live.settings.default_weight if item.weight is None else float(item.weight)
     return ItemRow(
-        live.name,
-        item.id,
-        content.digest,
-        content.payload,
-        weight,
-        content.eligible,
-        content.excluded,
-        live.engine.slot,
-        moment.wall,
+        stream=live.name,
+        id=item.id,
+        digest=content.digest,
+        payload=content.payload,
+        weight=weight,
+        eligible=content.eligible,
+        excluded=content.excluded,
+        arrived_slot=live.engine.slot,
+        arrived_at=moment.wall,
         key=key,
         min_confidence=None if item.min_confidence is None else float(item.min_confidence),
     )

@@ -125,5 +125,14 @@ def _note(
     """Number a note, count it, and have it written."""
     live.note_n += 1
     live.notes[kind] += 1
-    row = NoteRow(live.name, live.note_n, item, labeler, kind, text, moment.wall, batch.key)
+    row = NoteRow(
+        stream=live.name,
+        n=live.note_n,
+        item=item,
+        labeler=labeler,
+        kind=kind,
+        text=text,
+        at=moment.wall,
+        key=batch.key,
+    )
     batch.notes.append(row)

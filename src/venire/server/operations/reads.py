@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from venire.audits.betting import check_level
@@ -28,13 +29,13 @@ from venire.server.reports.archived import check_cursor, find
 from venire.server.reports.basis import TRUSTED, last_change, rests_on
 from venire.server.reports.event_json import (
     event_body,
-    exit_view,
     gold_view,
     label_view,
     note_view,
     revision_view,
 )
 from venire.server.reports.explain import explain
+from venire.server.reports.guarantee import guarantee_of, guarantee_view, marked_exit
 from venire.server.reports.panel import panel_of
 from venire.server.reports.rates import audited_of, rates_over
 from venire.server.reports.skill_report import MIN_LABELS, Skill, Skills
@@ -93,7 +94,8 @@ class ReadOperations:
         check_cursor("exits", after, live.segment.exits if live.segment else 0)
         read = self.runtime.storage.exits
         rows = await self._after(stream, read, lambda position: position.exit, after, wait, limit)
-        return [exit_view(row) for row in rows]
+        proven = await guarantee_of(self.runtime, await self.runtime.live_stream(stream))
+        return [marked_exit(row, proven) for row in rows]
 
     async def revisions(
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
@@ -196,7 +198,9 @@ class ReadOperations:
         classes, due = live.settings.classes, len(live.checks.waiting)
         given = runtime.storage, stream, dict(live.checks.shares), live.exit_n
         found = await runtime.read_committed(audited_of, *given)
-        return await runtime.threads.compute(rates_over, stream, classes, found, level, due)
+        proven = await guarantee_of(runtime, live)
+        view = await runtime.threads.compute(rates_over, stream, classes, found, level, due)
+        return replace(view, guarantee=guarantee_view(proven))
 
     async def what_if(self, stream: str, plan: Plan, drawn: bool = False) -> WhatIfView:
         """What another plan would have bought; `drawn`: also by labels the log does not hold."""
@@ -271,7 +275,9 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         confidence=confidence,
         posterior=posterior,
         held_by=held,
-        exit=None if row.status == ItemStatus.OPEN else exit_view(row),
+        exit=None
+        if row.status == ItemStatus.OPEN
+        else marked_exit(row, await guarantee_of(runtime, live)),
         revisions=tuple(revision_view(revision) for revision in revisions),
         key=row.key,
         min_confidence=row.min_confidence,

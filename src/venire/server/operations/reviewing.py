@@ -11,6 +11,7 @@ from venire.model import ItemStatus
 from venire.server.console_messages import ReviewItem, ReviewsPage
 from venire.server.cursors import opened, sealed
 from venire.server.reports.excerpts import excerpt_of
+from venire.server.reports.guarantee import guarantee_of
 from venire.server.reports.telling import Telling, Told, reason_of
 from venire.server.runtime.runtime import Runtime
 from venire.server.store import ItemRow, Storage
@@ -107,16 +108,22 @@ class ReviewOperations:
     async def _doubts(
         self, live: LiveStream, kind: Kind | None, place: tuple[float, int] | None, limit: int
     ) -> tuple[list[ReviewItem], tuple[float, int] | None]:
-        """The next verdicts by confidence, the lowest first, and where to go on."""
+        """The next verdicts by confidence, the lowest first, and where to go on.
+
+        Those that are guaranteed need no review.
+        """
         runtime = self.runtime
         await runtime.flush()
         scan = SCAN if kind is not None else limit
         rows = await runtime.read(runtime.storage.doubtful, live.name, place, scan)
         votes = await runtime.read(_votes, runtime.storage, live.name, rows)
+        proven = await guarantee_of(runtime, live)
         found: list[ReviewItem] = []
         for row in rows:
             place = row.confidence or 0.0, row.exit_n or 0
             item = _review_item(row, votes[row.id])
+            if proven is not None and proven.marks(row.exit_n, row.confidence):
+                continue
             if row.id not in live.follow_ups.latest and kind in (None, item.kind):
                 found.append(item)
             if len(found) == limit:

@@ -13,7 +13,7 @@ from venire.server.console_messages import SentBackView
 from venire.server.operations.streams import StreamOperations
 from venire.server.runtime.runtime import Runtime
 from venire.server.settings import LONGEST_ID
-from venire.server.store import ERASED, AddFollows, FollowRow, ItemRow, Storage
+from venire.server.store import ERASED, FollowRow, Insert, ItemRow, Storage
 from venire.server.store.contents import compact, digest_of
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.follow_ups import verdict_now
@@ -66,8 +66,15 @@ class SendBackOperations:
             live.follow_ups.send(again.id, item, verdict, labels)
             live.arrive([again], batch, moment)
             who = Actor.of(actor)
-            link = FollowRow(stream, again.id, item, moment.wall, str(who), who.key)
-            batch.last.append(AddFollows([link]))
+            link = FollowRow(
+                stream=stream,
+                item=again.id,
+                original=item,
+                at=moment.wall,
+                actor=str(who),
+                key=who.key,
+            )
+            batch.last.append(Insert([link]))
             told = {
                 "verdict": verdict.label,
                 "follow_up": again.id,
@@ -126,6 +133,14 @@ def _again(live: LiveStream, row: ItemRow, name: str, said: set[str], sure: floa
     names = sorted(barred)
     digest = digest_of(json.loads(row.payload), None, only, names, sure)
     return ItemRow(
-        row.stream, name, digest, row.payload, row.weight, row.eligible, compact(names),
-        live.engine.slot, 0.0, min_confidence=sure,
-    )  # fmt: skip
+        stream=row.stream,
+        id=name,
+        digest=digest,
+        payload=row.payload,
+        weight=row.weight,
+        eligible=row.eligible,
+        excluded=compact(names),
+        arrived_slot=live.engine.slot,
+        arrived_at=0.0,
+        min_confidence=sure,
+    )

@@ -43,13 +43,10 @@ from venire.server.settings import (
     of_body,
 )
 from venire.server.store import (
-    AddEngine,
-    AddSettings,
-    AddStream,
     ArchiveStream,
     Change,
     EngineRow,
-    SaveSnapshot,
+    Insert,
     SetStatus,
     SettingsRow,
     SnapshotRow,
@@ -132,10 +129,20 @@ class StreamOperations:
         live.labelers.seat(settings.panel, names)
         batch = Batch()
         batch.first = [
-            AddStream(StreamRow(live.name, at)),
-            AddSettings(SettingsRow(live.name, 1, at, str(actor), as_body(settings, live.status))),
-            AddEngine(EngineRow(live.name, 0, engine_version(), at)),
-            SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
+            Insert([StreamRow(name=live.name, created_at=at)]),
+            Insert(
+                [
+                    SettingsRow(
+                        stream=live.name,
+                        version=1,
+                        at=at,
+                        actor=str(actor),
+                        body=as_body(settings, live.status),
+                    )
+                ]
+            ),
+            Insert([EngineRow(stream=live.name, n=0, version=engine_version(), at=at)]),
+            Insert([SnapshotRow(stream=live.name, n=0, at=at, body=live.engine.snapshot())]),
         ]
         batch.audit = [audit_row(actor, at, "stream.create", live.name)]
         self.runtime.loading.void(live.name)  # who looks for it in the store is too early
@@ -233,12 +240,20 @@ class StreamOperations:
         live.labelers.seat(new.panel, seated)
         live.settings = new
 
-    def _new_version(self, live: LiveStream, actor: Actor | str) -> AddSettings:
+    def _new_version(self, live: LiveStream, actor: Actor | str) -> Insert:
         """A new version of a stream's settings."""
         live.version += 1
         body = as_body(live.settings, live.status)
-        return AddSettings(
-            SettingsRow(live.name, live.version, self.runtime.clock.wall(), str(actor), body)
+        return Insert(
+            [
+                SettingsRow(
+                    stream=live.name,
+                    version=live.version,
+                    at=self.runtime.clock.wall(),
+                    actor=str(actor),
+                    body=body,
+                )
+            ]
         )
 
     async def _commit(self, live: LiveStream, batch: Batch) -> StreamView:

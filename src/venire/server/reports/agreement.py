@@ -31,7 +31,7 @@ def agreement_over(
     """The agreement by some labels and the gold of their items.
 
     >>> def said(item, who, what):
-    ...     return LabelRow("s", item, who, what, 0.0, 0, False, None, "lease")
+    ...     return LabelRow.load(["s", item, who, what, 0.0, 0, False, None, "lease"])
     >>> rows = [said("1", "ann", "a"), said("1", "bob", "a"), said("2", "ann", "b")]
     >>> found = agreement_over("s", rows, {"1": "a", "2": "a"})
     >>> [(one.labeler, one.right, one.items) for one in found.gold]

@@ -51,7 +51,7 @@ def last_change(rows: Sequence[SettingsRow]) -> BasisChange | None:
 
     >>> bodies = [{"policy": "greedy", "ahead": 1}, {"policy": "realised", "ahead": 1},
     ...           {"policy": "realised", "ahead": 2}]
-    >>> rows = [SettingsRow("posts", n, float(n), "me", json.dumps({"settings": body}))
+    >>> rows = [SettingsRow.load(["posts", n, float(n), "me", json.dumps({"settings": body})])
     ...         for n, body in enumerate(bodies, 1)]
     >>> last_change(rows), last_change(rows[:1])
     (BasisChange(at=2.0, what='the policy'), None)

@@ -195,7 +195,21 @@ def warm_up(classes: tuple[str, ...]) -> None:
         for n in range(3 * MIN_LABELS)
         for k in range(3)
     ]
-    measure([LabelRow("", *label, 0.0, 0, False, None, "") for label in labels], classes)
+    rows = [
+        LabelRow(
+            stream="",
+            item=item,
+            labeler=labeler,
+            said=said,
+            at=0.0,
+            slot=0,
+            late=False,
+            lead_seconds=None,
+            source="",
+        )
+        for item, labeler, said in labels
+    ]
+    measure(rows, classes)
 
 
 def _spans(fitted: Auto) -> dict[str, Span]:

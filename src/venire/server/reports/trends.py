@@ -86,8 +86,9 @@ def trends_over(
 ) -> TrendsView:
     """The trends over exits, the earliest first, and their labels.
 
-    >>> exits = [Exited(str(k), 0, 0.0, 1, 9.0, "ok", 0.9, 1, "no_gain", 1, 1) for k in range(4)]
-    >>> label = LabelRow("s", "0", "ann", "spam", 1.0, 0, False, None, "lease")
+    >>> how = [0, 0.0, 1, 9.0, "ok", 0.9, 1, "no_gain", 1, 1]
+    >>> exits = [Exited.load([str(k), *how]) for k in range(4)]
+    >>> label = LabelRow.load(["s", "0", "ann", "spam", 1.0, 0, False, None, "lease"])
     >>> found = trends_over("s", exits, [label])
     >>> found.single_label_share, found.mix["spam"]
     (1.0, Mix(verdicts=0.0, votes=1.0, called=1, kept=0))

@@ -28,7 +28,7 @@ from venire.errors import (
     StreamLoading,
     VenireError,
 )
-from venire.server.store import AddEngine, Change, EngineRow, SaveSnapshot, SnapshotRow
+from venire.server.store import Change, EngineRow, Insert, SnapshotRow
 from venire.server.stream.background import ignore_error
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.live_stream import LiveStream
@@ -165,8 +165,8 @@ class Loading:
             return []
         at, live.snapshot_n = self._runtime.clock.wall(), live.n
         return [
-            AddEngine(EngineRow(live.name, live.n, engine_version(), at)),
-            SaveSnapshot(SnapshotRow(live.name, live.n, at, body)),
+            Insert([EngineRow(stream=live.name, n=live.n, version=engine_version(), at=at)]),
+            Insert([SnapshotRow(stream=live.name, n=live.n, at=at, body=body)]),
         ]
 
     def _set_aside(self, name: str, error: Exception) -> None:

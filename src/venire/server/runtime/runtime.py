@@ -27,7 +27,7 @@ from venire.server.runtime.ticker import Ticker
 from venire.server.settings import ServiceSettings
 from venire.server.store import (
     Change,
-    SaveSnapshot,
+    Insert,
     SetMeta,
     SnapshotRow,
     Storage,
@@ -343,4 +343,6 @@ class Runtime:
                 live.snapshot_n = before
                 raise
             if self.streams.get(live.name) is live:  # or its events may not be in the store
-                self.write([SaveSnapshot(SnapshotRow(live.name, n, self.clock.wall(), body))])
+                self.write(
+                    [Insert([SnapshotRow(stream=live.name, n=n, at=self.clock.wall(), body=body)])]
+                )

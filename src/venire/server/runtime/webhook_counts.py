@@ -41,7 +41,7 @@ class Tallies:
     """The tallies of all webhooks.
 
     >>> tallies = Tallies()
-    >>> hook = WebhookRow("wh_1", "posts", "https://example.org", "whsec_", 0.0)
+    >>> hook = WebhookRow.load(["wh_1", "posts", "https://example.org", "whsec_", 0.0])
     >>> tallies.delivered(hook, 0.0)
     >>> [tally.delivered for tally in tallies.all({"wh_1": {"pending": 2, "dead": 1}})]
     [1]

@@ -1,18 +1,16 @@
 """The store: an event log for each stream, and the tables that people query.
 
-    rows        what a table holds, one tuple each
+    records     what is kept, declared once: tables, inserts, archives come from it
     changes     what can be written
     search      what to look for among the items
     base        `Storage`, what every store can do
     ownership   who may write which streams
-    memory      in dictionaries: for tests, and the plain reference
     sql         in a SQLite file or in PostgreSQL: tables, statements, migrations
     codec       events as JSON, to the bit
     writer      one thread that commits many requests at once
     provenance  which version of the engine wrote which part of a log
     history     old parts of a log in files, and back
     maintenance checks a store against its log; exports and archives
-    testing     the battery that every store must pass
 
 `open_storage` opens one by its address. A database driver is imported when it is needed.
 """
@@ -21,25 +19,6 @@ from __future__ import annotations
 
 from venire.server.store.base import Storage
 from venire.server.store.changes import (
-    AddAlarms,
-    AddArchived,
-    AddAudit,
-    AddChecks,
-    AddDeliveries,
-    AddEngine,
-    AddEvents,
-    AddFollows,
-    AddGold,
-    AddItems,
-    AddKey,
-    AddLabels,
-    AddLeases,
-    AddNotes,
-    AddRevisions,
-    AddSegment,
-    AddSettings,
-    AddStream,
-    AddWebhook,
     ArchiveStream,
     Change,
     CorrectGold,
@@ -51,6 +30,7 @@ from venire.server.store.changes import (
     EraseArchived,
     ErasePayload,
     ExpireKey,
+    Insert,
     LeaseEnd,
     LeaveItems,
     MarkDeleted,
@@ -62,7 +42,6 @@ from venire.server.store.changes import (
     RetellAudit,
     RevokeKey,
     RotateSecret,
-    SaveSnapshot,
     SetMeta,
     SetStatus,
     SettleFollow,
@@ -72,7 +51,7 @@ from venire.server.store.changes import (
 from venire.server.store.codec import decode, encode
 from venire.server.store.opening import open_storage
 from venire.server.store.ownership import Members, streams_of
-from venire.server.store.rows import (
+from venire.server.store.records import (
     ERASED,
     AlarmRow,
     ArchivedRow,
@@ -103,25 +82,6 @@ from venire.server.store.writer import Writer, WriterStats
 
 __all__ = [
     "ERASED",
-    "AddAlarms",
-    "AddArchived",
-    "AddAudit",
-    "AddChecks",
-    "AddDeliveries",
-    "AddEngine",
-    "AddEvents",
-    "AddFollows",
-    "AddGold",
-    "AddItems",
-    "AddKey",
-    "AddLabels",
-    "AddLeases",
-    "AddNotes",
-    "AddRevisions",
-    "AddSegment",
-    "AddSettings",
-    "AddStream",
-    "AddWebhook",
     "AlarmRow",
     "ArchiveStream",
     "ArchivedRow",
@@ -145,6 +105,7 @@ __all__ = [
     "ExpireKey",
     "FollowRow",
     "GoldRow",
+    "Insert",
     "ItemRow",
     "ItemSearch",
     "KeyRow",
@@ -165,7 +126,6 @@ __all__ = [
     "RevisionRow",
     "RevokeKey",
     "RotateSecret",
-    "SaveSnapshot",
     "SegmentRow",
     "SetMeta",
     "SetStatus",

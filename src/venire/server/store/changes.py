@@ -1,7 +1,8 @@
-"""What can be written into a store: one frozen value for each kind of change.
+"""What can be written into a store.
 
-`Storage.write` takes any number of them and makes them one transaction. The kinds that carry
-`rows` take many rows at once, and those are the quick ones.
+`Storage.write` takes any number of changes and makes them one transaction. `Insert` adds rows of
+any record; the others do more than that. Those that carry `rows` take many at once, and are the
+quick ones.
 """
 
 from __future__ import annotations
@@ -10,58 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from venire.server.store.history_changes import (
-    AddArchived,
-    AddSegment,
-    DropHistory,
-    EraseArchived,
-    PutBack,
-    RemoveSegment,
-    Restorable,
-)
-from venire.server.store.rows import (
-    AlarmRow,
-    AuditRow,
-    CheckRow,
+from venire.server.store.record import Record
+from venire.server.store.records import (
     DeliveryRow,
-    EngineRow,
-    EventRow,
     ExitRow,
-    FollowRow,
     GoldRow,
-    ItemRow,
-    KeyRow,
-    LabelRow,
-    LeaseRow,
-    NoteRow,
-    RevisionRow,
-    SettingsRow,
-    SnapshotRow,
-    StreamRow,
-    WebhookRow,
+    SegmentRow,
 )
 
 __all__ = [
     "VERIFIED",
-    "AddAlarms",
-    "AddArchived",
-    "AddAudit",
-    "AddChecks",
-    "AddDeliveries",
-    "AddEngine",
-    "AddEvents",
-    "AddFollows",
-    "AddGold",
-    "AddItems",
-    "AddKey",
-    "AddLabels",
-    "AddLeases",
-    "AddNotes",
-    "AddRevisions",
-    "AddSegment",
-    "AddSettings",
-    "AddStream",
-    "AddWebhook",
     "ArchiveStream",
     "Change",
     "CorrectGold",
@@ -73,6 +32,7 @@ __all__ = [
     "EraseArchived",
     "ErasePayload",
     "ExpireKey",
+    "Insert",
     "LeaseEnd",
     "LeaveItems",
     "MarkDeleted",
@@ -81,11 +41,9 @@ __all__ = [
     "RemoveSegment",
     "RemoveWebhook",
     "RenewLease",
-    "Restorable",
     "RetellAudit",
     "RevokeKey",
     "RotateSecret",
-    "SaveSnapshot",
     "SetMeta",
     "SetStatus",
     "SettleFollow",
@@ -99,10 +57,15 @@ VERIFIED: Final = "verified:"
 
 
 @dataclass(frozen=True, slots=True)
-class AddStream:
-    """A new stream."""
+class Insert:
+    """New rows of one record; a row whose key exists is refused, unless the record `replaces`.
 
-    row: StreamRow
+    Events must follow the last one of their log. After a new snapshot, older ones thin out with
+    their age (see `snapshot_retention`): the first (n = 0) stays, and so do those with which a
+    version of the engine began. The audit trail is numbered by the store.
+    """
+
+    rows: Sequence[Record]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,27 +77,6 @@ class SetStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class AddSettings:
-    """A new version of a stream's settings."""
-
-    row: SettingsRow
-
-
-@dataclass(frozen=True, slots=True)
-class AddEvents:
-    """Events at the end of a stream's log; a gap or an overlap in the numbers is refused."""
-
-    rows: Sequence[EventRow]
-
-
-@dataclass(frozen=True, slots=True)
-class AddItems:
-    """New items."""
-
-    rows: Sequence[ItemRow]
-
-
-@dataclass(frozen=True, slots=True)
 class LeaveItems:
     """Items left; one that is not open is refused: no item has two verdicts."""
 
@@ -142,38 +84,10 @@ class LeaveItems:
 
 
 @dataclass(frozen=True, slots=True)
-class AddRevisions:
-    """Revised verdicts of items that have left; a number that exists is refused."""
-
-    rows: Sequence[RevisionRow]
-
-
-@dataclass(frozen=True, slots=True)
-class AddChecks:
-    """Verdicts drawn to be audited; a number that exists is refused."""
-
-    rows: Sequence[CheckRow]
-
-
-@dataclass(frozen=True, slots=True)
-class AddGold:
-    """Gold of items; a second one for the same item is refused."""
-
-    rows: Sequence[GoldRow]
-
-
-@dataclass(frozen=True, slots=True)
 class CorrectGold:
     """Gold that was wrong, as it is now; an item without gold is refused."""
 
     rows: Sequence[GoldRow]
-
-
-@dataclass(frozen=True, slots=True)
-class AddFollows:
-    """Link items that were sent back to the new items they became, each new item at most once."""
-
-    rows: Sequence[FollowRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,34 +105,6 @@ class DropAlarms:
 
     stream: str
     n: int
-
-
-@dataclass(frozen=True, slots=True)
-class AddAlarms:
-    """Alarms that were raised or cleared; a number that exists is refused."""
-
-    rows: Sequence[AlarmRow]
-
-
-@dataclass(frozen=True, slots=True)
-class AddLabels:
-    """New labels; a second one by the same labeler of the same item is refused."""
-
-    rows: Sequence[LabelRow]
-
-
-@dataclass(frozen=True, slots=True)
-class AddLeases:
-    """New leases."""
-
-    rows: Sequence[LeaseRow]
-
-
-@dataclass(frozen=True, slots=True)
-class AddNotes:
-    """Notes of labelers; a number that exists is refused."""
-
-    rows: Sequence[NoteRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,33 +134,6 @@ class RenewLease:
 
 
 @dataclass(frozen=True, slots=True)
-class AddEngine:
-    """From here on another version of the engine writes the events of a stream.
-
-    It replaces one that began at the same event, and so has written nothing.
-    """
-
-    row: EngineRow
-
-
-@dataclass(frozen=True, slots=True)
-class SaveSnapshot:
-    """Keep a snapshot; older ones thin out with their age (see `snapshot_retention`).
-
-    The first (n = 0) stays, and so do those with which a version of the engine began.
-    """
-
-    row: SnapshotRow
-
-
-@dataclass(frozen=True, slots=True)
-class AddKey:
-    """A new key."""
-
-    row: KeyRow
-
-
-@dataclass(frozen=True, slots=True)
 class RevokeKey:
     """A key is revoked; the time of the first revocation stays."""
 
@@ -299,13 +158,6 @@ class TouchKey:
 
 
 @dataclass(frozen=True, slots=True)
-class AddWebhook:
-    """A new webhook."""
-
-    row: WebhookRow
-
-
-@dataclass(frozen=True, slots=True)
 class RotateSecret:
     """A webhook has a new secret; messages are signed with the old one too until `old_until`."""
 
@@ -319,13 +171,6 @@ class RemoveWebhook:
     """A webhook is removed, with its deliveries."""
 
     id: str
-
-
-@dataclass(frozen=True, slots=True)
-class AddDeliveries:
-    """Exits and revisions to be delivered; written in the transaction of the thing itself."""
-
-    rows: Sequence[DeliveryRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,13 +196,6 @@ class DropMeta:
     """Delete a named value, if there is one."""
 
     key: str
-
-
-@dataclass(frozen=True, slots=True)
-class AddAudit:
-    """Lines of the audit trail, numbered by the store."""
-
-    rows: Sequence[AuditRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,48 +248,66 @@ class DeleteStream:
     stream: str
 
 
+@dataclass(frozen=True, slots=True)
+class DropHistory:
+    """Drop rows that the segment has: events below `events`, exits and revisions up to a number.
+
+    Of the items that go, their ids stay (see `ArchivedRow`), and so do leases that are open, labels
+    that came since and gold. Counts stay as they are. The same again changes nothing.
+    """
+
+    segment: SegmentRow
+    events: int
+    exits: int
+    revisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """Rows of a segment are in their table again; those that are there already stay."""
+
+    rows: Sequence[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSegment:
+    """A segment is restored: all of its rows are back."""
+
+    stream: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class EraseArchived:
+    """The payload of an archived item was erased: forget the digest of its content."""
+
+    stream: str
+    item: str
+
+
 Change: TypeAlias = (
-    AddStream
+    Insert
     | SetStatus
-    | AddSettings
-    | AddEvents
-    | AddItems
     | LeaveItems
-    | AddRevisions
-    | AddChecks
-    | AddGold
     | CorrectGold
-    | AddAlarms
-    | DropAlarms
-    | AddFollows
     | SettleFollow
-    | AddLabels
-    | AddLeases
-    | AddNotes
+    | DropAlarms
     | EndLeases
     | RenewLease
-    | AddEngine
-    | SaveSnapshot
-    | AddKey
     | RevokeKey
+    | ExpireKey
     | TouchKey
-    | AddWebhook
     | RotateSecret
     | RemoveWebhook
-    | AddDeliveries
     | UpdateDelivery
     | SetMeta
     | DropMeta
-    | AddAudit
-    | ExpireKey
     | ErasePayload
     | RetellAudit
     | ArchiveStream
     | MarkDeleted
     | PurgeStream
     | DeleteStream
-    | AddSegment
-    | AddArchived
     | DropHistory
     | PutBack
     | RemoveSegment

@@ -3,7 +3,7 @@
 The digest is of the payload with the keys of every object in order, the weight that was sent (None
 where none was), who may and who may not label the item, and its own min_confidence if it has one.
 The store keeps the payload as it came, so that the digest can be computed again: `is_content_of`
-does, for `verify`.
+does, for `verify`. `is_in` says which rows of an item are in its segment of the archive.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-from venire.server.store.rows import ItemRow
+from venire.model import LeaseStatus
+from venire.server.store.records import ItemRow, LabelRow, LeaseRow, NoteRow, SegmentRow
 
-__all__ = ["compact", "digest_of", "is_content_of", "is_large"]
+__all__ = ["compact", "digest_of", "is_content_of", "is_in", "is_large"]
 
 #: Larger values, in characters, are read and written in threads.
 LARGE: Final = 50_000
@@ -54,7 +55,7 @@ def is_content_of(row: ItemRow) -> bool:
     A producer may have sent no weight, or a whole number; what the store keeps is a float.
 
     >>> digest = digest_of({"text": "Buy now"}, 10, None, [])
-    >>> row = ItemRow("posts", "a", digest, '{"text":"Buy now"}', 10.0, None, "[]", 0, 0.0)
+    >>> row = ItemRow.load(["posts", "a", digest, '{"text":"Buy now"}', 10.0, None, "[]", 0, 0.0])
     >>> is_content_of(row), is_content_of(row._replace(payload='{"text":"Buy not"}'))
     (True, False)
     """
@@ -102,3 +103,24 @@ def is_large(payload: Any) -> bool:
         elif isinstance(value, list):
             pending += islice(value, 500)
     return left <= 0
+
+
+def is_in(segment: SegmentRow, row: LabelRow | LeaseRow | NoteRow) -> bool:
+    """Whether a segment has this row of one of its items: what came since is not in it.
+
+    Numbers and slots grow, and only late labels come once an item has left, so that nothing can
+    come later that looks as if it had been there.
+
+    >>> segment = SegmentRow.load(["posts", 1, 9.0, 0, 4, 2.0, 6, 1, 0, 3, "1", "abc"])
+    >>> label = LabelRow.load(["posts", "a", "ann", "ok", 1.0, 6, False, None, "bulk"])
+    >>> is_in(segment, label), is_in(segment, label._replace(late=True))
+    (True, False)
+    """
+    match row:
+        case LabelRow():
+            return not row.late or row.slot < segment.slot
+        case NoteRow():
+            return row.n <= segment.notes
+        case _:
+            ended = row.ended_at is not None and row.ended_at <= segment.at
+            return row.status != LeaseStatus.OPEN and ended

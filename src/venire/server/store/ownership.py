@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from venire.server.store import changes as c
+from venire.server.store.records import AuditRow, StreamRow
 
 __all__ = ["Members", "Ownership", "lock_of", "streams_of"]
 
@@ -110,19 +111,20 @@ def streams_of(changes: Sequence[c.Change]) -> set[str]:
 
     The end of a lease and a removed webhook name no stream, and come with what does.
 
-    >>> from venire.server.store import AddStream, SetMeta, SetStatus, StreamRow
-    >>> rows = [AddStream(StreamRow("posts", 0.0)), SetStatus("tweets", "paused"), SetMeta("a", "")]
+    >>> from venire.server.store import Insert, SetMeta, SetStatus, StreamRow
+    >>> made = StreamRow(name="posts", created_at=0.0)
+    >>> rows = [Insert([made]), SetStatus("tweets", "paused"), SetMeta("a", "")]
     >>> sorted(streams_of(rows))
     ['posts', 'tweets']
     """
     found: set[str] = set()
     for change in changes:
         match change:
-            case c.EndLeases() | c.AddAudit() | c.AddKey():
+            case c.EndLeases() | c.Insert(rows=[AuditRow(), *_]):
                 pass
-            case c.AddStream(row):
-                found.add(row.name)
+            case c.Insert(rows=[StreamRow(), *_] as made):
+                found.update(row.name for row in made if isinstance(row, StreamRow))
             case _:
-                rows = getattr(change, "rows", (getattr(change, "row", change),))
+                rows = getattr(change, "rows", [getattr(change, "row", change)])
                 found.update(row.stream for row in rows if hasattr(row, "stream"))
     return found

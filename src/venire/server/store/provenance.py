@@ -15,7 +15,7 @@ import math
 from venire.engine import engine_version
 from venire.errors import ReplayError
 from venire.server.store.base import Storage
-from venire.server.store.rows import EngineRow
+from venire.server.store.records import EngineRow
 
 __all__ = ["Writers"]
 
@@ -23,7 +23,8 @@ __all__ = ["Writers"]
 class Writers:
     """The parts of a stream's log, by the version that wrote them.
 
-    >>> writers = Writers([EngineRow("posts", 0, "other", 0.0), EngineRow("posts", 9, "this", 0.0)])
+    >>> engines = [("posts", 0, "other", 0.0), ("posts", 9, "this", 0.0)]
+    >>> writers = Writers([EngineRow.load(engine) for engine in engines])
     >>> writers.blame(4, ValueError("it came out otherwise"))
     >>> [writers.obeys(n) for n in (3, 4, 8, 9)]
     [False, True, True, False]

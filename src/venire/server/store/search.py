@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from venire.model import ItemStatus
-from venire.server.store.rows import ItemRow
+from venire.server.store.records import ItemRow
 
 __all__ = ["EXCERPT", "Doubt", "Found", "ItemSearch", "Place"]
 

@@ -9,25 +9,17 @@ closes the slot, which gives the same exits in the same order, and knows which o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Final, Literal
+from typing import Final
 
 from venire.engine import Scheduler
 from venire.errors import ReplayError
-from venire.events import Closed, Event
+from venire.events import Closed, ClosedPart, Event
 
-__all__ = ["MAX_PART", "ClosedPart", "SlotParts", "in_parts"]
+__all__ = ["MAX_PART", "SlotParts", "in_parts"]
 
 #: Exits and revisions in one part: about ten milliseconds.
 MAX_PART: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedPart(Closed):
-    """Some of the exits and revisions of a slot; the next event has more of them."""
-
-    more: Literal[True] = True
 
 
 def in_parts(event: Closed, most: int = MAX_PART) -> list[Closed]:

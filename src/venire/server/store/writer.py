@@ -75,10 +75,10 @@ class Writer:
 
     Examples
     --------
-    >>> from venire.server.store import AddStream, StreamRow, open_storage
+    >>> from venire.server.store import Insert, StreamRow, open_storage
     >>> storage = open_storage("memory:")
     >>> with Writer(storage) as writer:
-    ...     writer.submit([AddStream(StreamRow("posts", 0.0))]).result()
+    ...     writer.submit([Insert([StreamRow(name="posts", created_at=0.0)])]).result()
     ...     writer.stats.commits, [stream.name for stream in storage.streams()]
     (1, ['posts'])
     """

@@ -8,19 +8,9 @@ cut into several transactions (see `storage.slot_parts`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from venire.server.store import (
-    AddAudit,
-    AddChecks,
-    AddDeliveries,
-    AddEvents,
-    AddGold,
-    AddItems,
-    AddLabels,
-    AddLeases,
-    AddNotes,
-    AddRevisions,
     AuditRow,
     Change,
     CheckRow,
@@ -30,6 +20,7 @@ from venire.server.store import (
     EventRow,
     ExitRow,
     GoldRow,
+    Insert,
     ItemRow,
     LabelRow,
     LeaseEnd,
@@ -41,21 +32,28 @@ from venire.server.store import (
 
 __all__ = ["Batch"]
 
-_ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
-    ("items", AddItems),
-    ("events", AddEvents),
-    ("labels", AddLabels),
-    ("leases", AddLeases),
-    ("notes", AddNotes),
-    ("ends", EndLeases),
-    ("exits", LeaveItems),
-    ("revisions", AddRevisions),
-    ("checks", AddChecks),
-    ("gold", AddGold),
-    ("corrections", CorrectGold),
-    ("deliveries", AddDeliveries),
-    ("audit", AddAudit),
+#: What is collected, in the order in which it is written; what is not named here is inserted.
+_ORDER: Final = (
+    "items",
+    "events",
+    "labels",
+    "leases",
+    "notes",
+    "ends",
+    "exits",
+    "revisions",
+    "checks",
+    "gold",
+    "corrections",
+    "deliveries",
+    "audit",
 )
+
+_CHANGES: Final[dict[str, Callable[[Sequence[Any]], Change]]] = {
+    "ends": EndLeases,
+    "exits": LeaveItems,
+    "corrections": CorrectGold,
+}
 
 
 class Batch:
@@ -115,7 +113,7 @@ class Batch:
     def cut(self) -> None:
         """What was collected so far is a transaction of its own, before what comes now."""
         part = Batch(self.key)
-        for name in ("first", "last", *(name for name, _ in _ORDER)):
+        for name in ("first", "last", *_ORDER):
             setattr(part, name, getattr(self, name))
         self.earlier.append(part)
         self._clear()
@@ -134,8 +132,8 @@ class Batch:
     def changes(self) -> list[Change]:
         """The changes, in order."""
         made = list(self.first)
-        for name, change in _ORDER:
+        for name in _ORDER:
             rows = getattr(self, name)
             if rows:
-                made.append(change(rows))
+                made.append(_CHANGES.get(name, Insert)(rows))
         return made + self.last

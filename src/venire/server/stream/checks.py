@@ -49,7 +49,7 @@ class Checks:
     `last_checked` is when the last of the checked verdicts was made.
 
     >>> checks = Checks(b"secret")
-    >>> checks.load([CheckRow("posts", 1, "a", 0.0, 0.02, "ok")], {})
+    >>> checks.load([CheckRow.load(["posts", 1, "a", 0.0, 0.02, "ok"])], {})
     >>> checks.due, checks.answer("a", "spam"), checks.due
     (['a'], True, [])
     >>> checks.bound().wrong
@@ -116,7 +116,15 @@ class Checks:
         if not chance or not drawn(self.secret, stream, item, chance):
             return []
         extra = not drawn(self.secret, stream, item, share)
-        row = CheckRow(stream, len(self.verdicts) + 1, item, at, chance, verdict, extra)
+        row = CheckRow(
+            stream=stream,
+            n=len(self.verdicts) + 1,
+            item=item,
+            at=at,
+            share=chance,
+            verdict=verdict,
+            extra=extra,
+        )
         self._note(row)
         self.waiting[item] = None
         return [row]

@@ -79,7 +79,15 @@ def take_gold(
     for row in rows:
         outcome = _classify(live, row, known, correct)
         if outcome in (ACCEPTED, CORRECTED):
-            said = GoldRow(live.name, row.item, row.label, moment.wall, source, str(who), who.key)
+            said = GoldRow(
+                stream=live.name,
+                item=row.item,
+                label=row.label,
+                at=moment.wall,
+                source=source,
+                actor=str(who),
+                key=who.key,
+            )
             wrong = known.gold.get(row.item)
             if wrong is not None:
                 said = said._replace(earlier=_earlier(wrong))
@@ -122,7 +130,12 @@ def _add(live: LiveStream, said: GoldRow, batch: Batch, moment: Moment) -> None:
 
 def _earlier(wrong: GoldRow) -> str:
     """What was said before, and by whom, with what that had corrected."""
-    return compact([*json.loads(wrong.earlier or "[]"), list(wrong[2:7])])
+    return compact(
+        [
+            *json.loads(wrong.earlier or "[]"),
+            [wrong.label, wrong.at, wrong.source, wrong.actor, wrong.key],
+        ]
+    )
 
 
 def _not_learned(outcome: Outcome, item: str) -> Outcome:

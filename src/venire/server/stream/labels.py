@@ -221,7 +221,18 @@ def _accept_new(
             item, labeler, said = rows[k]
             lead = _end_lease_of(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
-                LabelRow(name, item, labeler, said, wall, slot, False, lead, source, batch.key)
+                LabelRow(
+                    stream=name,
+                    item=item,
+                    labeler=labeler,
+                    said=said,
+                    at=wall,
+                    slot=slot,
+                    late=False,
+                    lead_seconds=lead,
+                    source=source,
+                    key=batch.key,
+                )
             )
             live.open[item].labels[labeler] = said
             taken[labeler] += 1
@@ -281,8 +292,20 @@ def _record_late(
     if gone is not None:
         gone.labels[labeler] = said
     live.late.put((item, labeler), said)
-    how = (moment.wall, live.engine.slot, True, lead, source, batch.key)
-    batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
+    batch.labels.append(
+        LabelRow(
+            stream=live.name,
+            item=item,
+            labeler=labeler,
+            said=said,
+            at=moment.wall,
+            slot=live.engine.slot,
+            late=True,
+            lead_seconds=lead,
+            source=source,
+            key=batch.key,
+        )
+    )
     record = live.labelers.record(labeler)
     record.labels += 1
     record.late += 1
@@ -313,8 +336,20 @@ def answer(
         live.engine.observe(Label(item, labeler, said))
         entry.labels[labeler] = said
         entry.holders -= {labeler}
-        how = (moment.wall, live.engine.slot, False, lead, "lease", batch.key)
-        batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
+        batch.labels.append(
+            LabelRow(
+                stream=live.name,
+                item=item,
+                labeler=labeler,
+                said=said,
+                at=moment.wall,
+                slot=live.engine.slot,
+                late=False,
+                lead_seconds=lead,
+                source="lease",
+                key=batch.key,
+            )
+        )
         live.labelers.touch(labeler, moment.now).labels += 1
         live.statistics.count_labels(0, 1, moment.now)
     end_lease(live, lease, made, batch, moment)

@@ -47,8 +47,15 @@ class HeldLease:
 
     def row(self, stream: str, key: str | None = None) -> LeaseRow:
         """The row in the store; `key` is the id of the API key that asked for it."""
-        when = self.given_at, self.ttl
-        return LeaseRow(self.token_hash, stream, self.item, self.labeler, *when, key=key)
+        return LeaseRow(
+            token_hash=self.token_hash,
+            stream=stream,
+            item=self.item,
+            labeler=self.labeler,
+            given_at=self.given_at,
+            ttl=self.ttl,
+            key=key,
+        )
 
 
 class Leases:

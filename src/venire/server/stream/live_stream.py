@@ -41,7 +41,8 @@ from venire.server.store import (
     SettleFollow,
     encode,
 )
-from venire.server.store.rows import SegmentRow
+from venire.server.store.maintenance.guaranteed import Guaranteed, Tested
+from venire.server.store.records import SegmentRow
 from venire.server.store.slot_parts import MAX_PART, in_parts
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.checks import Checks
@@ -146,6 +147,8 @@ class LiveStream:
         self.hooks: dict[str, None] = {}
         self.alarms: dict[tuple[str, str], AlarmRow] = {}  # those that are on
         self.basis: tuple[int, tuple[float, str] | None] = (0, None)  # version; what changed when
+        #: What is guaranteed, what it was computed from, and by how many exits and answers.
+        self.guaranteed: tuple[tuple[int, ...], Tested | None, Guaranteed | None] | None = None
         self.alarm_n = 0
         self.resumed: list[HeldLease] = []
         self.spent = False
@@ -292,8 +295,18 @@ class LiveStream:
         self.exited.put(exit.item, ExitedItem(entry.digest, entry.labels))
         self.exit_n += 1
         verdict, confidence = _said(exit.verdict)
-        row = ExitRow(self.name, exit.item, status, self.exit_n, exit.slot, moment.wall,
-                      verdict, confidence, exit.labels, exit.reason)  # fmt: skip
+        row = ExitRow(
+            stream=self.name,
+            id=exit.item,
+            status=status,
+            exit_n=self.exit_n,
+            exit_slot=exit.slot,
+            left_at=moment.wall,
+            verdict=verdict,
+            confidence=confidence,
+            labels=exit.labels,
+            reason=exit.reason,
+        )
         batch.exits.append(untracked(row))
         self._deliver(self.exit_n, "exit", batch, moment)
         self.follow_ups.leave(exit)
@@ -316,18 +329,38 @@ class LiveStream:
 
     def _record_revision(self, revision: Revision, batch: Batch, moment: Moment) -> None:
         self.revision_n += 1
-        before, now = _said(revision.before), _said(revision.verdict)
+        before, was_sure = _said(revision.before)
+        verdict, sure = _said(revision.verdict)
         batch.revisions.append(
-            RevisionRow(self.name, self.revision_n, revision.item, revision.slot, moment.wall,
-                        *before, *now, revision.labels)
-        )  # fmt: skip
+            RevisionRow(
+                stream=self.name,
+                n=self.revision_n,
+                item=revision.item,
+                slot=revision.slot,
+                at=moment.wall,
+                before=before,
+                before_confidence=was_sure,
+                verdict=verdict,
+                confidence=sure,
+                labels=revision.labels,
+            )
+        )
         self._deliver(self.revision_n, "revision", batch, moment)
         self.follow_ups.revise(revision)
 
     def _deliver(self, n: int, kind: str, batch: Batch, moment: Moment) -> None:
         """Queue an exit or a revision for every webhook."""
         batch.deliveries += [
-            untracked(DeliveryRow(hook, self.name, n, 0, moment.wall, kind=kind))
+            untracked(
+                DeliveryRow(
+                    webhook=hook,
+                    stream=self.name,
+                    exit_n=n,
+                    attempt=0,
+                    next_at=moment.wall,
+                    kind=kind,
+                )
+            )
             for hook in self.hooks
         ]
 

@@ -13,10 +13,9 @@ from venire.server.admin_messages import DeliveryView, WebhookView
 from venire.server.runtime.runtime import Runtime
 from venire.server.runtime.webhook_counts import Tally
 from venire.server.store import (
-    AddAudit,
-    AddWebhook,
     Change,
     DeliveryRow,
+    Insert,
     RemoveWebhook,
     RotateSecret,
     UpdateDelivery,
@@ -61,10 +60,12 @@ class Webhooks:
             raise InputError(str(error)) from None
         live = await self._runtime.live_stream(stream)
         secret, at = shown(new_secret()), self._runtime.clock.wall()
-        row = WebhookRow(new_id("wh"), stream, kept_as(url, format), secret, at)
+        row = WebhookRow(
+            id=new_id("wh"), stream=stream, url=kept_as(url, format), secret=secret, created_at=at
+        )
         live.hooks[row.id] = None
         entry = audit_row(actor, at, "webhook.add", stream, row.id, url=url)
-        await self._runtime.write([AddWebhook(row), AddAudit([entry])])
+        await self._runtime.write([Insert([row]), Insert([entry])])
         return _webhook_view(row, secret)
 
     async def list(self, stream: str) -> builtins.list[WebhookView]:
@@ -79,7 +80,7 @@ class Webhooks:
         secret, at = shown(new_secret()), self._runtime.clock.wall()
         until = at + keep_seconds
         entry = audit_row(actor, at, "webhook.rotate", stream, webhook, old_secret_until=until)
-        await self._runtime.write([RotateSecret(webhook, secret, until), AddAudit([entry])])
+        await self._runtime.write([RotateSecret(webhook, secret, until), Insert([entry])])
         row = row._replace(secret=secret, old_secret=row.secret, old_until=until)
         self.deliveries.update(row)  # queued messages are signed with the new secret too
         return _webhook_view(row, secret)
@@ -157,7 +158,7 @@ class Webhooks:
             for row in again
         ]
         entry = audit_row(actor, at, "webhook.redeliver", stream, webhook, messages=len(again))
-        await self._runtime.write([*changes, AddAudit([entry])] if again else [])
+        await self._runtime.write([*changes, Insert([entry])] if again else [])
         self.deliveries.unpause(webhook)  # an explicit request does not wait for backoff
         return len(again)
 

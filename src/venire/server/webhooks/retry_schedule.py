@@ -69,7 +69,7 @@ def after_failure(
     It is dead-lettered after `seconds` of failing, but not before `attempts` attempts: the server
     may have been off for days, or its clock may have been wrong.
 
-    >>> row = DeliveryRow("wh_1", "posts", 7, 0, 0.0)
+    >>> row = DeliveryRow(webhook="wh_1", stream="posts", exit_n=7, attempt=0, next_at=0.0)
     >>> for now in (0.0, 90.0, 100.0):
     ...     row = after_failure(row, "no answer", 5.0, now, attempts=2, seconds=100.0)
     ...     print(row.attempt, row.status, row.next_at)
@@ -89,7 +89,8 @@ def wait_of(row: DeliveryRow, now: float) -> float:
 
     The wall clock may have been set meanwhile, so the wait is capped.
 
-    >>> wait_of(DeliveryRow("wh_1", "posts", 7, 3, next_at=60.0), 50.0)
+    >>> row = DeliveryRow(webhook="wh_1", stream="posts", exit_n=7, attempt=3, next_at=60.0)
+    >>> wait_of(row, 50.0)
     10.0
     """
     if row.attempt == 0 or not math.isfinite(row.next_at):

@@ -16,8 +16,8 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from venire.errors import InputError, VenireError
-from venire.tools.extras import library
 from venire.tools.http.retries import Backoff, retry_after
+from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json, scrubbed
 
 __all__ = ["ApiDown", "ApiError", "Connections", "JsonApi", "Lost", "are", "key_of"]

@@ -30,8 +30,7 @@ from venire.connectors.judges.cache import digest
 from venire.connectors.judges.reading import label_confidence, read_label
 from venire.connectors.judges.responses import classify
 from venire.errors import FileError, InputError
-from venire.tools.http.pacing import Pacer
-from venire.tools.http.retries import retry_after
+from venire.tools.http.retries import Pacer, retry_after
 
 CLASSES = ["spam", "ok"]
 NAMES = st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1, max_size=8).map(str.strip)

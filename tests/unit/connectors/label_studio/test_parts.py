@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from tests.studio.double import ANNOTATORS
 from venire.connectors.label_studio import read_export, with_verdicts
-from venire.connectors.label_studio.board import changes
-from venire.connectors.label_studio.hearing import annotator
-from venire.connectors.label_studio.people import choose_people
+from venire.connectors.label_studio.annotations import annotator, choose_people
 from venire.connectors.label_studio.studio import FIELD, LabelStudio, User
+from venire.connectors.label_studio.sync import changes
 from venire.connectors.rounds import Verdict
 from venire.errors import FileError, InputError, UnknownName
 from venire.files.label_config import Control, find_control, read_controls

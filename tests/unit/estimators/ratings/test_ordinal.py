@@ -17,8 +17,7 @@ from benchmarks.ratings import verdicts
 from tests.marks import nightly
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
 from venire import Auto, InputError, LabelTable, Ordinal
-from venire.estimators.ratings.order import order_strength
-from venire.estimators.ratings.rater_types import rater_types
+from venire.estimators.ratings.ordinal import order_strength, rater_types
 from venire.testing import check_competence
 
 

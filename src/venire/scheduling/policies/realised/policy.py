@@ -57,6 +57,7 @@ from venire.scheduling.policies.realised.arrival_rates import (
     PRICE,
     SLOTS,
     expect,
+    rehearse,
     remember,
 )
 from venire.scheduling.policies.realised.item_value import (
@@ -78,7 +79,6 @@ from venire.scheduling.policies.realised.queue_price import (
     clear_bins,
     find_price,
 )
-from venire.scheduling.policies.realised.scarce_labelers import rehearse
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["Realised", "RealisedProxy"]

@@ -16,13 +16,13 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, get_type_hints
+from typing import Any, Final, Self
 
 from venire.errors import FileError, StoreError
-from venire.server.store import rows as r
-from venire.server.store.changes import Restorable
+from venire.server.store import records as r
 from venire.server.store.file_lock import open_private
-from venire.tools.extras import library
+from venire.server.store.record import Record
+from venire.tools.lazy import library
 from venire.tools.untrusted import is_file_name, parse_json
 
 __all__ = ["MANIFEST", "TABLES", "Secret", "SegmentFiles", "SegmentWriter", "chained", "folder_of"]
@@ -32,23 +32,26 @@ MANIFEST: Final = "manifest.json"
 FORMAT: Final = 1
 
 #: The rows of a segment's files, in the order in which they are put back.
-TABLES: Final[dict[Restorable, Any]] = {
-    "events": r.EventRow,
-    "snapshots": r.SnapshotRow,
-    "items": r.ItemRow,
-    "labels": r.LabelRow,
-    "leases": r.LeaseRow,
-    "notes": r.NoteRow,
-    "revisions": r.RevisionRow,
+TABLES: Final[dict[str, type[Record]]] = {
+    record.TABLE.name: record
+    for record in (
+        r.EventRow,
+        r.SnapshotRow,
+        r.ItemRow,
+        r.LabelRow,
+        r.LeaseRow,
+        r.NoteRow,
+        r.RevisionRow,
+    )
 }
 
 #: Rows in memory before they are written; rows that are read at once.
 _GROUP: Final = 10_000
 
-_KINDS: Final = {str: "string", int: "int64", float: "float64", bool: "bool", bytes: "binary"}
+_KINDS: Final = {str: "string", int: "int64", float: "float64", bool: "bool_", bytes: "binary"}
 
 
-class Secret(NamedTuple):
+class Secret(Record):
     """What can be erased: payload and digest of an item, or the text of note `name`."""
 
     kind: str
@@ -75,7 +78,7 @@ def folder_of(archive: Path, stream: str, name: str) -> Path:
 def chained(segment: r.SegmentRow, previous: str, files: Mapping[str, Any]) -> str:
     """The digest of a segment, which depends on that of the one before.
 
-    >>> row = r.SegmentRow("posts", 1, 9.0, 0, 4, 2.0, 6, 1, 0, 3, "000001", "")
+    >>> row = r.SegmentRow.load(["posts", 1, 9.0, 0, 4, 2.0, 6, 1, 0, 3, "000001", ""])
     >>> chained(row, "", {})[:8]
     '0655c86d'
     """
@@ -88,27 +91,22 @@ def _arrow() -> tuple[Any, Any]:
     return library("pyarrow", "data"), library("pyarrow.parquet", "data")
 
 
-def _schema(kind: Any) -> Any:
+def _schema(kind: type[Record]) -> Any:
     arrow, _ = _arrow()
-    hints = get_type_hints(kind)
-    fields = []
-    for name in kind._fields:
-        types = [t for t in getattr(hints[name], "__args__", (hints[name],)) if t is not type(None)]
-        fields.append((name, getattr(arrow, _KINDS[types[0]].replace("bool", "bool_"))()))
-    return arrow.schema(fields)
+    return arrow.schema([(x.name, getattr(arrow, _KINDS[x.type])()) for x in kind.COLUMNS])
 
 
 class _TableFile:
     """A Parquet file that rows are added to."""
 
-    def __init__(self, path: Path, kind: Any) -> None:
+    def __init__(self, path: Path, kind: type[Record]) -> None:
         arrow, parquet = _arrow()
-        self._arrow, self._schema, self._rows = arrow, _schema(kind), list[Sequence[Any]]()
+        self._arrow, self._schema, self._rows = arrow, _schema(kind), list[Any]()
         self._file = open(path, "wb", opener=open_private)  # noqa: SIM115 (closed by close)
         self._writer = parquet.ParquetWriter(self._file, self._schema, compression="zstd")
         self.count, self._path = 0, path
 
-    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+    def add(self, rows: Iterable[Record]) -> None:
         self._rows += rows
         if len(self._rows) >= _GROUP:
             self._flush()
@@ -154,9 +152,10 @@ class SegmentWriter:
         try:
             shutil.rmtree(self._part, ignore_errors=True)
             self._part.mkdir(mode=0o700, parents=True)
-            kinds = [("private", Secret), *TABLES.items()]
+            kinds: dict[str, type[Record]] = {"private": Secret, **TABLES}
             self._files: dict[str, _TableFile] = {
-                name: _TableFile(self._part / f"{name}.parquet", kind) for name, kind in kinds
+                name: _TableFile(self._part / f"{name}.parquet", kind)
+                for name, kind in kinds.items()
             }
         except OSError as error:
             raise _unwritable(self._part, error) from None
@@ -171,15 +170,22 @@ class SegmentWriter:
         if isinstance(error, OSError) and error.errno is not None:
             raise _unwritable(self._part, error) from None
 
-    def add(self, table: Restorable, rows: Sequence[Any]) -> None:
+    def add(self, table: str, rows: Sequence[Any]) -> None:
         """Add rows; what is private of items and notes goes into its own file."""
         secrets: list[Secret] = []
         if table == "items":
             whole = [row for row in rows if row.digest != r.ERASED]
-            secrets = [Secret("item", row.id, row.digest, row.payload) for row in whole]
+            secrets = [
+                Secret(kind="item", name=row.id, digest=row.digest, text=row.payload)
+                for row in whole
+            ]
             rows = [row._replace(digest="", payload="") for row in rows]
         elif table == "notes":
-            secrets = [Secret("note", str(row.n), "", row.text) for row in rows if row.text]
+            secrets = [
+                Secret(kind="note", name=str(row.n), digest="", text=row.text)
+                for row in rows
+                if row.text
+            ]
             rows = [row._replace(text="") for row in rows]
         self._files[table].add(rows)
         self._files["private"].add(secrets)
@@ -249,7 +255,7 @@ class SegmentFiles:
                 found.append(f"{path} was changed")
         return found
 
-    def rows(self, table: Restorable) -> Iterator[list[Any]]:
+    def rows(self, table: str) -> Iterator[list[Any]]:
         """The rows of a table in pieces; items and notes without what is private."""
         yield from self._pieces(f"{table}.parquet", TABLES[table])
 
@@ -257,7 +263,7 @@ class SegmentFiles:
         """What is private, in pieces."""
         yield from self._pieces("private.parquet", Secret)
 
-    def some(self, table: Restorable, column: str, value: Any) -> list[Any]:
+    def some(self, table: str, column: str, value: Any) -> list[Any]:
         """The rows of a table that have a value in a column."""
         return self._some(f"{table}.parquet", TABLES[table], [(column, "=", value)])
 
@@ -288,7 +294,7 @@ class SegmentFiles:
         try:
             with open(path, "rb") as file:
                 for batch in parquet.ParquetFile(file).iter_batches(_GROUP):
-                    yield [kind._make(row.values()) for row in batch.to_pylist()]
+                    yield [kind(**row) for row in batch.to_pylist()]
         except OSError as error:
             raise FileError(path, None, f"cannot be read: {error}") from None
 
@@ -299,7 +305,7 @@ class SegmentFiles:
             found = parquet.read_table(path, filters=where, partitioning=None).to_pylist()
         except OSError as error:
             raise FileError(path, None, f"cannot be read: {error}") from None
-        return [kind._make(row.values()) for row in found]
+        return [kind(**row) for row in found]
 
 
 def _sha256(path: Path) -> str:

@@ -11,7 +11,7 @@ from venire.errors import NotFound
 from venire.server.store import changes as c
 from venire.server.store.base import Storage
 from venire.server.store.history.files import SegmentFiles, folder_of
-from venire.server.store.rows import (
+from venire.server.store.records import (
     ERASED,
     ArchivedRow,
     ItemRow,

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from venire.errors import FileError, StateError, StoreError
 from venire.server.store import changes as c
 from venire.server.store.base import Storage
+from venire.server.store.contents import is_in
 from venire.server.store.history.files import TABLES, Secret, SegmentFiles, SegmentWriter, chained
 from venire.server.store.history.planning import Keep, next_segment
-from venire.server.store.rows import ERASED, ItemRow, NoteRow, SegmentRow
-from venire.server.store.segment_contents import is_in
+from venire.server.store.record import Record
+from venire.server.store.records import ERASED, ItemRow, NoteRow, SegmentRow
 
 __all__ = ["Steps", "archive_stream", "drops", "registering", "restore_segment", "write_segment"]
 
@@ -106,7 +107,7 @@ def registering(storage: Storage, segment: SegmentRow) -> list[c.Change]:
     snapshot = storage.snapshot(segment.stream, segment.next_event)
     if snapshot is None:
         raise StateError(f"snapshot {segment.next_event} was removed meanwhile: archive again")
-    return [c.AddSegment(segment), c.SaveSnapshot(snapshot)]
+    return [c.Insert([segment]), c.Insert([snapshot])]
 
 
 def drops(
@@ -215,19 +216,21 @@ def restore_segment(
         for piece in files.rows(table):
             for start in range(0, len(piece), _CHUNK):
                 some = [_whole(row, secrets) for row in piece[start : start + _CHUNK]]
-                storage.write([c.PutBack(table, some)])
+                storage.write([c.PutBack(some)])
                 tell(f"put back {len(some)} rows of {table}")
     storage.write([c.RemoveSegment(stream, segment.n)])
     tell(f"restored segment {segment.n}")
     return segment
 
 
-def _whole(row: Any, secrets: Mapping[tuple[str, str], Secret]) -> tuple[Any, ...]:
+def _whole(row: Record, secrets: Mapping[tuple[str, str], Secret]) -> Record:
     """A row with what is private of it."""
     if isinstance(row, ItemRow):
-        kept = secrets.get(("item", row.id), Secret("item", row.id, ERASED, "null"))
-        return row._replace(digest=kept.digest, payload=kept.text)
+        item = secrets.get(("item", row.id))
+        if item is None:
+            return row._replace(digest=ERASED, payload="null")
+        return row._replace(digest=item.digest, payload=item.text)
     if isinstance(row, NoteRow):
-        return row._replace(text=secrets.get(("note", str(row.n)), Secret("", "", "", "")).text)
-    made: tuple[Any, ...] = row
-    return made
+        note = secrets.get(("note", str(row.n)))
+        return row._replace(text="" if note is None else note.text)
+    return row

@@ -13,7 +13,7 @@ from typing import Final
 from venire.events import Closed, GoldGiven, Revised, Withdrawn
 from venire.server.store.base import Storage
 from venire.server.store.codec import decode
-from venire.server.store.rows import EventRow, SegmentRow
+from venire.server.store.records import EventRow, SegmentRow
 
 __all__ = ["MAX_EVENTS", "Keep", "next_segment"]
 
@@ -56,7 +56,24 @@ def next_segment(
     `check` is called now and then, and may raise.
     """
     numbers, before = storage.snapshot_numbers(stream), storage.segments(stream)
-    start = before[-1] if before else SegmentRow(stream, 0, at, 0, 0, 0.0, 0, 0, 0, 0, "", "")
+    start = (
+        before[-1]
+        if before
+        else SegmentRow(
+            stream=stream,
+            n=0,
+            at=at,
+            first_event=0,
+            next_event=0,
+            ended_at=0.0,
+            slot=0,
+            exits=0,
+            revisions=0,
+            notes=0,
+            name="",
+            digest="",
+        )
+    )
     first, ends = start.next_event, {n for n in numbers if n > start.next_event}
     if not keep.anything or not ends or first not in numbers:
         return None

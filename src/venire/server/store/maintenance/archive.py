@@ -16,18 +16,18 @@ import hashlib
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from venire.errors import FileError, StoreError
-from venire.model import ItemStatus
 from venire.server.store import changes as c
-from venire.server.store import rows as r
+from venire.server.store import records as r
 from venire.server.store.base import Storage
 from venire.server.store.maintenance.export import replacing
 from venire.server.store.opening import RESTORING
+from venire.server.store.record import Record
 from venire.tools.untrusted import is_file_name, parse_json
 
 __all__ = ["read_archive", "write_archive"]
@@ -59,33 +59,38 @@ def write_archive(storage: Storage, target: Path) -> int:
     return counts.total()
 
 
-def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    for key in storage.keys():  # noqa: SIM118 (a store is no dictionary)
-        yield "keys", key
-    yield from (("audit", row) for row in storage.all_audit())
+def _rows(storage: Storage) -> Iterator[tuple[str, Any]]:
+    """Every row with the name of its table, in the order in which they can be inserted."""
+    for row in _records(storage):
+        yield row.TABLE.name, row
+
+
+def _records(storage: Storage) -> Iterator[Record]:
+    yield from storage.keys()
+    yield from storage.all_audit()
     for stream in storage.streams():
         name = stream.name
-        yield "streams", stream
-        yield from (("settings", row) for row in storage.settings(name))
-        yield from (("segments", row) for row in storage.segments(name))  # the log goes on there
-        yield from (("archived", row) for row in storage.all_archived(name))
-        yield from (("events", row) for row in storage.all_events(name))
-        yield from (("engines", row) for row in storage.engines(name))
+        yield stream
+        yield from storage.settings(name)
+        yield from storage.segments(name)  # the log goes on there
+        yield from storage.all_archived(name)
+        yield from storage.all_events(name)
+        yield from storage.engines(name)
         for n in storage.snapshot_numbers(name):
             snapshot = storage.snapshot(name, n)
-            yield from [("snapshots", snapshot)] if snapshot is not None else []
-        yield from (("items", row) for row in storage.all_items(name))
-        yield from (("revisions", row) for row in storage.all_revisions(name))
-        yield from (("checks", row) for row in storage.checks(name))
-        yield from (("gold", row) for row in storage.all_gold(name))
-        yield from (("alarms", row) for row in storage.alarms(name))
-        yield from (("follows", row) for row in storage.follows(name))
-        yield from (("labels", row) for row in storage.all_labels(name))
-        yield from (("leases", row) for row in storage.leases(name, None))
-        yield from (("notes", row) for row in storage.all_notes(name))
+            yield from [] if snapshot is None else [snapshot]
+        yield from storage.all_items(name)
+        yield from storage.all_revisions(name)
+        yield from storage.checks(name)
+        yield from storage.all_gold(name)
+        yield from storage.alarms(name)
+        yield from storage.follows(name)
+        yield from storage.all_labels(name)
+        yield from storage.leases(name, None)
+        yield from storage.all_notes(name)
         for hook in storage.webhooks(name):
-            yield "webhooks", hook
-            yield from (("deliveries", row) for row in storage.deliveries(hook.id))
+            yield hook
+            yield from storage.deliveries(hook.id)
 
 
 def _text(value: Any) -> Any:
@@ -96,9 +101,9 @@ def read_archive(storage: Storage, source: Path) -> int:
     """Restore an archive into an empty store; returns the number of rows.
 
     >>> import tempfile
-    >>> from venire.server.store import AddStream, StreamRow, open_storage
+    >>> from venire.server.store import Insert, StreamRow, open_storage
     >>> one, other = open_storage("memory:"), open_storage("memory:")
-    >>> one.write([AddStream(StreamRow("posts", 0.0))])
+    >>> one.write([Insert([StreamRow(name="posts", created_at=0.0)])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_archive(one, Path(folder, "a.ndjson")), read_archive(
     ...         other, Path(folder, "a.ndjson")
@@ -115,10 +120,10 @@ def read_archive(storage: Storage, source: Path) -> int:
     storage.write([c.SetMeta(RESTORING, source.name)])
     count = 0
     parsed = (_row(source, *line) for line in _lines(source, warn=True))
-    for table, group in groupby(parsed, key=lambda pair: pair[0]):
+    for _, group in groupby(parsed, key=lambda pair: pair[0]):
         rows = (row for _, row in group)
         while some := list(islice(rows, _CHUNK)):
-            storage.write(_changes(table, some))
+            storage.write([c.Insert(some)])
             count += len(some)
     storage.write([c.SetMeta(RESTORING, "")])
     return count
@@ -163,7 +168,7 @@ def _value(source: Path, number: int, line: bytes) -> Any:
         value = parse_json(line)
     except ValueError as error:
         raise FileError(source, number, f"it was cut off here, or changed: {error}") from None
-    if isinstance(value, dict) or (isinstance(value, list) and value and _known(value[0])):
+    if isinstance(value, dict) or (isinstance(value, list) and value and value[0] in _RECORDS):
         return value
     raise FileError(source, number, f"got {line[:40]!r}, expected a row of a known table")
 
@@ -199,69 +204,19 @@ def _check_end(source: Path, end: Any, counts: Counter[str], digest: str) -> Non
         )
 
 
-def _row(source: Path, line: int, listed: Any) -> tuple[str, Any]:
+def _row(source: Path, line: int, listed: Any) -> tuple[str, Record]:
     try:
         table, *values = listed
-        kind: Any = r.ROWS[table]
+        kind = _RECORDS[table]
         if kind is r.SnapshotRow:
             values[-1] = base64.b64decode(values[-1])
-        row = kind(*values)
-        if table in ("streams", "segments") and row.name and not is_file_name(row.name):
+        row = kind.load(values)
+        if isinstance(row, r.StreamRow | r.SegmentRow) and row.name and not is_file_name(row.name):
             raise ValueError(f"got the name {row.name!r}, expected {NAMES}")
         return table, row
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(source, line, f"is not a valid row: {error}") from None
 
 
-def _known(table: Any) -> bool:
-    return isinstance(table, str) and table in {"items", *_ADD_ONE, *_ADD_MANY}
-
-
-def _changes(table: str, rows: list[Any]) -> list[c.Change]:
-    """What adds these rows to a table."""
-    if table == "items":
-        return _items(rows)
-    if table in _ADD_ONE:
-        return [_ADD_ONE[table](row) for row in rows]
-    return [_ADD_MANY[table](rows)]
-
-
-def _items(rows: list[r.ItemRow]) -> list[c.Change]:
-    """Items are added as open, and leave again."""
-    new = [r.ItemRow(*row[:9]) for row in rows]
-    new = [
-        row._replace(key=old.key, min_confidence=old.min_confidence)
-        for row, old in zip(new, rows, strict=True)
-    ]
-    left = [
-        r.ExitRow._make((*row[:2], *row[9:17])) for row in rows if row.status != ItemStatus.OPEN
-    ]
-    return [c.AddItems(new), c.LeaveItems(left)]
-
-
-#: The change that adds one row of a table.
-_ADD_ONE: dict[str, Callable[[Any], c.Change]] = {
-    "streams": c.AddStream,
-    "settings": c.AddSettings,
-    "engines": c.AddEngine,
-    "snapshots": c.SaveSnapshot,
-    "keys": c.AddKey,
-    "webhooks": c.AddWebhook,
-    "segments": c.AddSegment,
-}
-
-#: The change that adds many.
-_ADD_MANY: dict[str, Callable[[list[Any]], c.Change]] = {
-    "events": c.AddEvents,
-    "revisions": c.AddRevisions,
-    "checks": c.AddChecks,
-    "gold": c.AddGold,
-    "alarms": c.AddAlarms,
-    "follows": c.AddFollows,
-    "labels": c.AddLabels,
-    "leases": c.AddLeases,
-    "notes": c.AddNotes,
-    "deliveries": c.AddDeliveries,
-    "audit": c.AddAudit,
-    "archived": c.AddArchived,
-}
+#: What an archive has rows of: all but the tallies, which are counted again.
+_RECORDS: Final = {x.TABLE.name: x for x in r.RECORDS if x is not r.TallyRow}

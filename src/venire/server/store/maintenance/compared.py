@@ -24,7 +24,7 @@ from venire.server.store.maintenance.compared_work import (
 )
 from venire.server.store.maintenance.starting import Mark, digest_of_snapshot
 from venire.server.store.maintenance.verify_gold import gold_differences
-from venire.server.store.rows import SnapshotRow
+from venire.server.store.records import SnapshotRow
 
 __all__ = ["WINDOW", "Compared"]
 

@@ -18,7 +18,7 @@ from venire.model import Exit, ExitReason, Item, ItemStatus, Revision, Verdict
 from venire.server.store.base import Storage
 from venire.server.store.contents import compact, is_content_of
 from venire.server.store.maintenance.starting import Mark
-from venire.server.store.rows import ERASED, ItemRow, SettingsRow
+from venire.server.store.records import ERASED, ItemRow, SettingsRow
 
 __all__ = ["ItemsCompared", "RevisionsCompared"]
 

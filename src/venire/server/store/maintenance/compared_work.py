@@ -14,10 +14,9 @@ from typing import Final, TypeAlias
 
 from venire.events import Observed
 from venire.model import Assignment, LeaseStatus
-from venire.server.store.base import Storage
-from venire.server.store.history_reads import Said
+from venire.server.store.base import Said, Storage
 from venire.server.store.maintenance.starting import Mark
-from venire.server.store.rows import LeaseRow
+from venire.server.store.records import LeaseRow
 
 __all__ = ["LabelsCompared", "LeasesCompared", "Pair", "Whereabouts"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from venire.server.store.base import Storage
-from venire.server.store.rows import ERASED
+from venire.server.store.records import ERASED
 
 __all__ = ["Deletion", "deletions", "found_in", "not_erased"]
 
@@ -28,9 +28,10 @@ class Deletion:
 def deletions(storage: Storage) -> list[Deletion]:
     """The streams that were deleted and not created again, in that order.
 
-    >>> from venire.server.store import AddAudit, AuditRow, open_storage
+    >>> from venire.server.store import AuditRow, Insert, open_storage
     >>> storage = open_storage("memory:")
-    >>> storage.write([AddAudit([AuditRow(0, 5.0, "me", None, "stream.delete", "posts")])])
+    >>> entry = AuditRow.load([0, 5.0, "me", None, "stream.delete", "posts"])
+    >>> storage.write([Insert([entry])])
     >>> deletions(storage)
     [Deletion(stream='posts', at=5.0, actor='me', ok=True)]
     """

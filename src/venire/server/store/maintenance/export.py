@@ -16,7 +16,7 @@ from venire.files.label_config import PLAIN_CONTROL, Control
 from venire.server.store.base import Storage
 from venire.server.store.codec import decode, kind_of
 from venire.server.store.file_lock import open_private
-from venire.server.store.rows import ItemRow, LabelRow, RevisionRow
+from venire.server.store.records import ItemRow, LabelRow, RevisionRow
 
 __all__ = [
     "label_studio_tasks",
@@ -51,10 +51,10 @@ def log_lines(storage: Storage, stream: str) -> Iterator[str]:
     (`at`), its `kind` and its own fields; a gain that is not known is null.
 
     >>> from venire.events import Left
-    >>> from venire.server.store import AddEvents, AddStream, StreamRow, encode, open_storage
+    >>> from venire.server.store import Insert, StreamRow, encode, open_storage
     >>> storage = open_storage("memory:")
     >>> events = encode("posts", 0, 1.5, [Left(3, "ann")])
-    >>> storage.write([AddStream(StreamRow("posts", 0.0)), AddEvents(events)])
+    >>> storage.write([Insert([StreamRow(name="posts", created_at=0.0)]), Insert(events)])
     >>> print(*log_lines(storage, "posts"))
     {"n": 1, "slot": 3, "at": 1.5, "kind": "left", "labeler": "ann"}
     """

@@ -16,7 +16,7 @@ from venire.server.store.codec import decode
 from venire.server.store.maintenance.compared import Compared
 from venire.server.store.maintenance.starting import Mark
 from venire.server.store.provenance import Writers
-from venire.server.store.rows import EventRow, SnapshotRow
+from venire.server.store.records import EventRow, SnapshotRow
 from venire.server.store.slot_parts import SlotParts
 
 __all__ = ["Replayed"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from venire.server.store.base import Storage
-from venire.server.store.rows import SegmentRow, SnapshotRow
+from venire.server.store.records import SegmentRow, SnapshotRow
 
 __all__ = ["Mark", "digest_of_snapshot", "start_of"]
 

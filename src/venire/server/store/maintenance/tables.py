@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -11,7 +12,7 @@ from venire.errors import UnknownName
 from venire.files.results import Output, write_outputs
 from venire.server.store.base import Storage
 from venire.server.store.maintenance.verdicts import classes_of, verdict_rows
-from venire.server.store.rows import RevisionRow
+from venire.server.store.records import RevisionRow
 
 __all__ = ["TABLES", "write_table"]
 
@@ -30,9 +31,9 @@ def write_table(
     r"""Write a table to a file, of the kind that its name ends with; how many rows it has.
 
     >>> import tempfile
-    >>> from venire.server.store import AddStream, StreamRow, open_storage
+    >>> from venire.server.store import Insert, StreamRow, open_storage
     >>> storage = open_storage("memory:")
-    >>> storage.write([AddStream(StreamRow("posts", 0.0))])
+    >>> storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "labels.csv")
     ...     write_table(storage, "posts", "labels", path), path.read_text()
@@ -71,7 +72,8 @@ def _verdicts(storage: Storage, stream: str, probabilities: bool = False) -> Tab
 
 
 def _revisions(storage: Storage, stream: str) -> Table:
-    return Table(RevisionRow._fields[1:], (row[1:] for row in storage.all_revisions(stream)))
+    columns = RevisionRow._fields[1:]  # but the stream
+    return Table(columns, map(attrgetter(*columns), storage.all_revisions(stream)))
 
 
 def _gold(storage: Storage, stream: str) -> Table:

@@ -14,6 +14,7 @@ from typing import Any
 from venire.estimators.auto import Auto
 from venire.labels import LabelTable
 from venire.server.store.base import Storage
+from venire.server.store.maintenance.guaranteed import Guaranteed, guaranteed_in
 
 __all__ = ["classes_of", "verdict_rows"]
 
@@ -35,19 +36,21 @@ def verdict_rows(
     """The names of the columns, and a row for each item that has left.
 
     `label` and `confidence` are the verdict of today, `left_as` the one that the item left with;
-    `payload` is JSON. With probabilities there is a column `p(class)` for each class.
+    `payload` is JSON. A stream with a guarantee has a column `guaranteed`, about `left_as`. With
+    probabilities there is a column `p(class)` for each class.
     """
-    classes = classes_of(storage, stream)
+    classes, proven = classes_of(storage, stream), guaranteed_in(storage, stream)
+    columns = COLUMNS if proven is None else (*COLUMNS, "guaranteed")
     if not probabilities:
-        return COLUMNS, _rows(storage, stream)
+        return columns, _rows(storage, stream, proven)
     shares = _posteriors(storage, stream, classes)
     none = (None,) * len(classes)
     named = tuple(f"p({name})" for name in classes)
     rows = (
         (*row, *agreeing(shares.get(row[0], none), classes, row[1], row[2]))
-        for row in _rows(storage, stream)
+        for row in _rows(storage, stream, proven)
     )
-    return (*COLUMNS, *named), rows
+    return (*columns, *named), rows
 
 
 def agreeing(
@@ -67,7 +70,7 @@ def agreeing(
     return tuple(sure if j == place else round(p * (1 - sure), 12) for j, p in enumerate(rest))
 
 
-def _rows(storage: Storage, stream: str) -> Iterator[tuple[Any, ...]]:
+def _rows(storage: Storage, stream: str, proven: Guaranteed | None) -> Iterator[tuple[Any, ...]]:
     revised = {row.item: row for row in storage.all_revisions(stream)}
     for item in storage.all_items(stream):
         if item.exit_n is None:
@@ -77,7 +80,9 @@ def _rows(storage: Storage, stream: str) -> Iterator[tuple[Any, ...]]:
         if now is not None:
             said = (now.verdict, now.confidence, now.labels)
         times = (item.reason, item.arrived_at, item.left_at)
-        yield (item.id, *said, *times, now is not None, item.verdict, item.payload)
+        row = (item.id, *said, *times, now is not None, item.verdict, item.payload)
+        mark = () if proven is None else (proven.marks(item.exit_n, item.confidence),)
+        yield (*row, *mark)
 
 
 def _posteriors(

@@ -58,13 +58,13 @@ def verify(storage: Storage, stream: str, marks: Sequence[Mark] = ()) -> Verific
     so is what was before the last of the `marks` whose snapshot is still the same: they are those
     of earlier verifications that found nothing.
 
-    >>> from venire.server.store import AddStream, open_storage
-    >>> from venire.server.store import SaveSnapshot, SnapshotRow, StreamRow
+    >>> from venire.server.store import Insert, open_storage
+    >>> from venire.server.store import Insert, SnapshotRow, StreamRow
     >>> from venire import Labeler, Scheduler
     >>> engine = Scheduler([Labeler("ann", 0.9)], ["spam", "ok"])
-    >>> first = SnapshotRow("posts", 0, 0.0, engine.snapshot())
+    >>> first = SnapshotRow(stream="posts", n=0, at=0.0, body=engine.snapshot())
     >>> storage = open_storage("memory:")
-    >>> storage.write([AddStream(StreamRow("posts", 0.0)), SaveSnapshot(first)])
+    >>> storage.write([Insert([StreamRow(name="posts", created_at=0.0)]), Insert([first])])
     >>> verify(storage, "posts").ok
     True
     """

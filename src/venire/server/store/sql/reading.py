@@ -10,10 +10,12 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Column, Connection, Engine, Select, func, select
 
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
-from venire.server.store.base import Storage
-from venire.server.store.rows import (
+from venire.server.store.base import Said, Storage
+from venire.server.store.record import Record
+from venire.server.store.records import (
     UNSETTLED,
     AlarmRow,
+    ArchivedRow,
     AuditRow,
     CheckRow,
     Counts,
@@ -28,6 +30,7 @@ from venire.server.store.rows import (
     LeaseRow,
     NoteRow,
     RevisionRow,
+    SegmentRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -38,7 +41,7 @@ from venire.server.store.sql import tables as t
 
 __all__ = ["SqlReading"]
 
-R = TypeVar("R", bound=tuple[Any, ...])
+R = TypeVar("R", bound=Record)
 
 #: How many names go into one query.
 _CHUNK = 500
@@ -80,9 +83,8 @@ class SqlReading(Storage):
             yield connection
 
     def _all(self, row: type[R], query: Select[Any], limit: int | None = None) -> list[R]:
-        make = cast(Any, row)._make
         with self._connection() as connection:
-            return [make(found) for found in connection.execute(query.limit(limit))]
+            return list(map(row._make, connection.execute(query.limit(limit))))
 
     def _first(self, row: type[R], query: Select[Any]) -> R | None:
         found = self._all(row, query, 1)
@@ -210,7 +212,7 @@ class SqlReading(Storage):
         """Drawn verdicts, in that order."""
         n = t.checks.c.n
         query = q.of_stream(t.checks, stream).where(n > after).order_by(n)
-        return [row._replace(extra=bool(row.extra)) for row in self._all(CheckRow, query, limit)]
+        return self._all(CheckRow, query, limit)
 
     def gold(
         self, stream: str, after: str | None = None, limit: int | None = None
@@ -224,13 +226,13 @@ class SqlReading(Storage):
     def gold_among(self, stream: str, items: Iterable[str]) -> list[GoldRow]:
         """The gold of some items."""
         found = self._among((t.gold.c.item, *t.gold.c), stream, items)
-        return [GoldRow(*row[1:]) for row in found]
+        return [GoldRow._make(row[1:]) for row in found]
 
     def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
         """Alarms, in that order."""
         n = t.alarms.c.n
         query = q.of_stream(t.alarms, stream).where(n > after).order_by(n)
-        return [row._replace(raised=bool(row.raised)) for row in self._all(AlarmRow, query, limit)]
+        return self._all(AlarmRow, query, limit)
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
@@ -425,3 +427,61 @@ class SqlReading(Storage):
         with self._connection() as connection:
             rows = connection.execute(select(key, t.meta.c.value).where(key >= prefix, key < end))
             return {row[0]: row[1] for row in rows}
+
+    # what is archived, and what belongs to items that may be
+
+    def leases_among(self, stream: str, items: Iterable[str]) -> list[LeaseRow]:
+        """The leases of some items."""
+        columns = (t.leases.c.item, *t.leases.c)
+        return [LeaseRow._make(row[1:]) for row in self._among(columns, stream, items)]
+
+    def notes_among(self, stream: str, items: Iterable[str]) -> list[NoteRow]:
+        """The notes on some items."""
+        columns = (t.notes.c.item, *t.notes.c)
+        return [NoteRow._make(row[1:]) for row in self._among(columns, stream, items)]
+
+    def segments(self, stream: str) -> list[SegmentRow]:
+        """The archived parts of the history."""
+        return self._all(SegmentRow, q.of_stream(t.segments, stream).order_by(t.segments.c.n))
+
+    def archived(self, stream: str, ids: Iterable[str]) -> dict[str, ArchivedRow]:
+        """Which of the ids are archived."""
+        columns = (t.archived.c.id, *t.archived.c)
+        found = (ArchivedRow._make(row[1:]) for row in self._among(columns, stream, ids))
+        return {row.id: row for row in found}
+
+    def archived_after(
+        self, stream: str, after: str | None = None, limit: int | None = None
+    ) -> list[ArchivedRow]:
+        """Archived items by id."""
+        query = q.of_stream(t.archived, stream).order_by(t.archived.c.id)
+        if after is not None:
+            query = query.where(t.archived.c.id > after)
+        return self._all(ArchivedRow, query, limit)
+
+    def said_in_time(self, stream: str, since: float | None = None) -> Iterator[Said]:
+        """What was said, in the order of time."""
+        labels = t.labels.c
+        columns = labels.item, labels.labeler, labels.said, labels.slot, labels.late, labels.at
+        query = select(*columns).where(labels.stream == stream).order_by(labels.at)
+        if since is not None:
+            query = query.where(labels.at >= since)
+        return map(tuple, self._each(query, 5_000))
+
+    def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
+        """All leases by time."""
+        given, token = t.leases.c.given_at, t.leases.c.token_hash
+        query = q.of_stream(t.leases, stream).order_by(given, token)
+        if since is not None:
+            query = query.where(given >= since)
+        return map(LeaseRow._make, self._each(query, 5_000))
+
+    def stray_items(self, stream: str) -> list[ItemRow]:
+        """Items that are not open and have no `exit_n`."""
+        items = t.items.c
+        query = q.of_stream(t.items, stream).where(items.exit_n.is_(None))
+        return self._all(ItemRow, query.where(items.status != ItemStatus.OPEN).order_by(items.id))
+
+    def first_pending(self, stream: str, kind: str = "exit") -> int | None:
+        """What is to be sent first, by number."""
+        return cast("int | None", self._scalar(q.first_pending(stream, kind)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import Connection, inspect, text
 
@@ -16,8 +17,10 @@ from venire.server.store.sql.tables import metadata
 
 __all__ = ["HEAD", "VERSION_TABLE", "check_version", "upgrade", "version_of"]
 
-#: The version that this code reads and writes.
-HEAD = "0014"
+_MIGRATIONS: Final = Path(__file__).parent / "migrations"
+
+#: The version that this code reads and writes: that of the last migration.
+HEAD: Final = max(script.name[1:5] for script in (_MIGRATIONS / "versions").glob("v*.py"))
 
 VERSION_TABLE = "venire_version"
 
@@ -70,7 +73,7 @@ def upgrade(connection: Connection, version: str = HEAD) -> None:
     from alembic.script import ScriptDirectory
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(_MIGRATIONS))
     config.set_main_option("path_separator", "os")
     scripts = ScriptDirectory.from_config(config)
     steps = EnvironmentContext(

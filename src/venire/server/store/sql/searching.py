@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, not_, or_, select, tuple_
 
 from venire.model import ItemStatus
-from venire.server.store.rows import AlarmRow, AuditRow, FollowRow, ItemRow
+from venire.server.store.records import AlarmRow, AuditRow, FollowRow, ItemRow
 from venire.server.store.search import EXCERPT, Doubt, Found, ItemSearch, Place
 from venire.server.store.sql import queries as q
 from venire.server.store.sql import tables as t
-from venire.server.store.sql.history import SqlHistory
+from venire.server.store.sql.reading import SqlReading
 
 __all__ = ["SqlSearching"]
 
@@ -22,7 +22,7 @@ _PLACE = tuple_(_ITEMS.arrived_at, _ITEMS.id)
 _LATEST = _ITEMS.arrived_at.desc(), _ITEMS.id.desc()
 
 
-class SqlSearching(SqlHistory):
+class SqlSearching(SqlReading):
     """Two queries for each step of a search: how far it looks, and what it finds there."""
 
     def find_items(
@@ -53,7 +53,7 @@ class SqlSearching(SqlHistory):
         last = select(func.max(columns.n)).where(columns.stream == stream)
         last = last.group_by(columns.rule, columns.subject)
         query = q.of_stream(t.alarms, stream).where(columns.n.in_(last)).order_by(columns.n)
-        return [row._replace(raised=bool(row.raised)) for row in self._all(AlarmRow, query)]
+        return self._all(AlarmRow, query)
 
     def follows(self, stream: str) -> list[FollowRow]:
         """Items that were sent back."""

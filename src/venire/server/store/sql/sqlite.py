@@ -59,10 +59,10 @@ class SqliteStorage(SqlStorage):
     """A store in a file.
 
     >>> import tempfile
-    >>> from venire.server.store import AddStream, StreamRow, open_storage
+    >>> from venire.server.store import Insert, StreamRow, open_storage
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open_storage(f"sqlite:///{folder}/venire.db") as storage:
-    ...         storage.write([AddStream(StreamRow("posts", 0.0))])
+    ...         storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
     ...     with open_storage(f"sqlite:///{folder}/venire.db") as storage:
     ...         print(storage.streams()[0].name)
     posts
@@ -324,9 +324,9 @@ class TemporaryStorage(SqliteStorage):
     because readers of a database without a file wait for writers. The folder goes when the store
     is closed or Python ends.
 
-    >>> from venire.server.store import AddStream, StreamRow
+    >>> from venire.server.store import Insert, StreamRow
     >>> with TemporaryStorage() as storage:
-    ...     storage.write([AddStream(StreamRow("posts", 0.0))])
+    ...     storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
     ...     print(storage.streams()[0].name)
     posts
     """

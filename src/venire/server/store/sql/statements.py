@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from venire.model import ItemStatus
 from venire.server.store import changes as c
-from venire.server.store.rows import ERASED
+from venire.server.store import records as r
+from venire.server.store.record import Record
+from venire.server.store.records import ERASED
 from venire.server.store.sql.tables import OF_STREAMS, metadata
 
 __all__ = ["TOUCH", "Statement", "Step", "dropping", "plan", "tallied"]
@@ -37,18 +41,37 @@ class Step(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
-def _insert(table: str, suffix: str = "") -> Statement:
-    columns = [column.name for column in metadata.tables[table].columns]
+@cache
+def _insert(record: type[Record], suffix: str = "") -> Statement:
+    """Insert rows of a record; if it `replaces`, one with the same key makes room."""
+    table = record.TABLE
+    columns = record._fields[table.numbered :]
+    if table.replaces:
+        others = ", ".join(f"{n} = excluded.{n}" for n in columns if n not in table.key)
+        suffix = f" ON CONFLICT ({', '.join(table.key)}) DO UPDATE SET {others}"
     values = ", ".join("?" * len(columns))
-    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}){suffix}"
-    return Statement(sql, None if suffix else table)
+    sql = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({values}){suffix}"
+    return Statement(sql, None if suffix or table.numbered else table.name)
 
 
-_LEAVE = Statement(
-    "UPDATE items SET status = ?, exit_n = ?, exit_slot = ?, left_at = ?, verdict = ?, "
-    "confidence = ?, labels = ?, reason = ? WHERE stream = ? AND id = ? AND status = 'open'",
-    exact="an item that leaves is not open",
-)
+def _update(
+    record: type[Record], values: type[Record], more: str = "", exact: str | None = None
+) -> Statement:
+    """Set what `values` has, where the key of the record is the same."""
+    key = record.TABLE.key
+    changed = ", ".join(f"{name} = ?" for name in values._fields if name not in key)
+    where = " AND ".join(f"{name} = ?" for name in key)
+    return Statement(f"UPDATE {record.TABLE.name} SET {changed} WHERE {where}{more}", exact=exact)
+
+
+def _updated(record: type[Record], values: type[Record]) -> Callable[[Any], tuple[Any, ...]]:
+    """The values of a row, for `_update`."""
+    key = record.TABLE.key
+    return attrgetter(*(name for name in values._fields if name not in key), *key)
+
+
+_LEAVE = _update(r.ItemRow, r.ExitRow, " AND status = 'open'", "an item that leaves is not open")
+_left = _updated(r.ItemRow, r.ExitRow)
 _END_LEASE = Statement(
     "UPDATE leases SET status = ?, ended_at = ?, answer = ?, ended_key = ? WHERE token_hash = ?",
     exact="a lease that ends is unknown",
@@ -57,16 +80,9 @@ _RENEW_LEASE = Statement("UPDATE leases SET ttl = ? WHERE token_hash = ?")
 _STATUS = Statement(
     "UPDATE streams SET status = ? WHERE name = ?", exact="a stream to change is unknown"
 )
-_SNAPSHOT = _insert(
-    "snapshots", " ON CONFLICT (stream, n) DO UPDATE SET at = excluded.at, body = excluded.body"
-)
-_ENGINE = _insert(
-    "engines",
-    " ON CONFLICT (stream, n) DO UPDATE SET version = excluded.version, at = excluded.at",
-)
 _DROP_SNAPSHOT = Statement("DELETE FROM snapshots WHERE stream = ? AND n = ?")
 _TALLY = _insert(
-    "tallies",
+    r.TallyRow,
     " ON CONFLICT (stream, kind, name) DO UPDATE SET number = tallies.number + excluded.number",
 )
 _REVOKE = Statement("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL")
@@ -75,16 +91,10 @@ _ROTATE = Statement(
     "UPDATE webhooks SET old_secret = secret, old_until = ?, secret = ? WHERE id = ?"
 )
 _REMOVE_WEBHOOK = Statement("DELETE FROM webhooks WHERE id = ?")
-_DELIVERY = Statement(
-    "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ?, "
-    "failing_since = ? WHERE webhook = ? AND kind = ? AND exit_n = ?"
-)
+_DELIVERY = _update(r.DeliveryRow, r.DeliveryRow)
+_delivered = _updated(r.DeliveryRow, r.DeliveryRow)
 _EXPIRE = Statement(
     "UPDATE keys SET expires_at = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)"
-)
-_AUDIT = Statement(
-    "INSERT INTO audit (at, actor, key, action, stream, subject, details) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _ERASE = Statement(
     f"UPDATE items SET payload = 'null', digest = '{ERASED}' WHERE stream = ? AND id = ?",
@@ -95,11 +105,8 @@ _DROP_ALARMS = Statement(
     "DELETE FROM alarms WHERE stream = ? AND n <= ? AND n NOT IN "
     "(SELECT max(n) FROM alarms WHERE stream = ? GROUP BY rule, subject)"
 )
-_CORRECT = Statement(
-    "UPDATE gold SET label = ?, at = ?, source = ?, actor = ?, key = ?, earlier = ? "
-    "WHERE stream = ? AND item = ?",
-    exact="gold to correct is unknown",
-)
+_CORRECT = _update(r.GoldRow, r.GoldRow, "", "gold to correct is unknown")
+_corrected = _updated(r.GoldRow, r.GoldRow)
 _SETTLE = Statement("UPDATE follows SET settled_at = ? WHERE stream = ? AND item = ?")
 _RETELL = Statement("UPDATE audit SET details = ? WHERE n = ?")
 _ARCHIVE = Statement(
@@ -159,13 +166,10 @@ _ERASE_ARCHIVED = Statement(
     f"UPDATE archived SET digest = '{ERASED}' WHERE stream = ? AND id = ?",
     exact="an archived item to erase is unknown",
 )
-_META = _insert("meta", " ON CONFLICT (key) DO UPDATE SET value = excluded.value")
-
-
-def _delivery(change: c.UpdateDelivery) -> tuple[Any, ...]:
-    row = change.row
-    how = row.attempt, row.next_at, row.status, row.last_error, row.failing_since
-    return (*how, row.webhook, row.kind, row.exit_n)
+_META = Statement(
+    "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE "
+    "SET value = excluded.value"
+)
 
 
 def _drop(change: c.DropHistory) -> list[tuple[Statement, tuple[Any, ...]]]:
@@ -189,68 +193,58 @@ def _drop(change: c.DropHistory) -> list[tuple[Statement, tuple[Any, ...]]]:
     ]
 
 
-def _put_back(change: c.PutBack) -> list[tuple[Statement, tuple[Any, ...]]]:
-    insert = _insert(change.table, " ON CONFLICT DO NOTHING")
-    steps = [(insert, tuple(row)) for row in change.rows]
-    if change.table == "items":
-        steps += [(_UNARCHIVE, tuple(row[:2])) for row in change.rows]
+def _put_back(change: c.PutBack) -> list[tuple[Statement, Any]]:
+    if not change.rows:
+        return []
+    insert = _insert(type(change.rows[0]), " ON CONFLICT DO NOTHING")
+    steps: list[tuple[Statement, Any]] = [(insert, row) for row in change.rows]
+    steps += [
+        (_UNARCHIVE, (row.stream, row.id)) for row in change.rows if isinstance(row, r.ItemRow)
+    ]
     return steps
 
 
-def _leave(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return [(*row[2:], row[0], row[1]) for row in rows]
+def _end(row: c.LeaseEnd) -> tuple[Any, ...]:
+    return row.status, row.ended_at, row.answer, row.key, row.token_hash
 
 
-def _end(rows: Sequence[c.LeaseEnd]) -> list[tuple[Any, ...]]:
-    return [(row.status, row.ended_at, row.answer, row.key, row.token_hash) for row in rows]
-
-
-def _as_they_are(rows: Sequence[Any]) -> Sequence[Any]:
-    return rows
-
-
-#: Changes of many rows: gathered, and made in this order (what is new before what changes).
-_GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequence[Any]]]]] = {
-    c.AddItems: (_insert("items"), _as_they_are),
-    c.AddEvents: (_insert("events"), _as_they_are),
-    c.AddLabels: (_insert("labels"), _as_they_are),
-    c.AddLeases: (_insert("leases"), _as_they_are),
-    c.AddNotes: (_insert("notes"), _as_they_are),
-    c.EndLeases: (_END_LEASE, _end),
-    c.LeaveItems: (_LEAVE, _leave),
-    c.AddRevisions: (_insert("revisions"), _as_they_are),
-    c.AddChecks: (_insert("checks"), _as_they_are),
-    c.AddGold: (_insert("gold"), _as_they_are),
-    c.AddAlarms: (_insert("alarms"), _as_they_are),
-    c.AddFollows: (_insert("follows"), _as_they_are),
-    c.AddDeliveries: (_insert("deliveries"), _as_they_are),
-    c.AddArchived: (_insert("archived"), _as_they_are),
-    c.AddAudit: (_AUDIT, lambda rows: [row[1:] for row in rows]),
-}
+#: Records and changes of many rows: gathered, and made in this order (what is new before what
+#: changes). Rows of other records are inserted where they stand.
+_GATHERED: Final[tuple[type, ...]] = (
+    r.ItemRow,
+    r.EventRow,
+    r.LabelRow,
+    r.LeaseRow,
+    r.NoteRow,
+    c.EndLeases,
+    c.LeaveItems,
+    r.RevisionRow,
+    r.CheckRow,
+    r.GoldRow,
+    r.AlarmRow,
+    r.FollowRow,
+    r.DeliveryRow,
+    r.ArchivedRow,
+    r.AuditRow,
+)
 
 #: Of those that touch the same tables: whether rows are new, and what names a row.
-_KEYS: dict[type, tuple[bool, Callable[[Any], Any]]] = {
-    c.AddItems: (True, lambda row: (row.stream, row.id)),
-    c.LeaveItems: (False, lambda row: (row.stream, row.id)),
-    c.AddLeases: (True, lambda row: row.token_hash),
-    c.EndLeases: (False, lambda row: row.token_hash),
+_KEYS: Final[dict[type, tuple[bool, Callable[[Any], Any]]]] = {
+    r.ItemRow: (True, attrgetter("stream", "id")),
+    c.LeaveItems: (False, attrgetter("stream", "id")),
+    r.LeaseRow: (True, attrgetter("token_hash")),
+    c.EndLeases: (False, attrgetter("token_hash")),
 }
 
 #: Changes of one row: made where they stand.
 _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = {
-    c.AddStream: lambda change: [(_insert("streams"), change.row)],
     c.SetStatus: lambda change: [(_STATUS, (change.status, change.stream))],
-    c.AddSettings: lambda change: [(_insert("settings"), change.row)],
     c.RenewLease: lambda change: [(_RENEW_LEASE, (change.ttl, change.token_hash))],
-    c.AddEngine: lambda change: [(_ENGINE, change.row)],
-    c.SaveSnapshot: lambda change: [(_SNAPSHOT, change.row)],
-    c.AddKey: lambda change: [(_insert("keys"), change.row)],
     c.RevokeKey: lambda change: [(_REVOKE, (change.at, change.id))],
     c.TouchKey: lambda change: [(TOUCH, (change.at, change.id))],
-    c.AddWebhook: lambda change: [(_insert("webhooks"), change.row)],
     c.RotateSecret: lambda change: [(_ROTATE, (change.old_until, change.secret, change.id))],
     c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
-    c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
+    c.UpdateDelivery: lambda change: [(_DELIVERY, _delivered(change.row))],
     c.SetMeta: lambda change: [(_META, (change.key, change.value))],
     c.DropMeta: lambda change: [(_DROP_META, (change.key,))],
     c.ExpireKey: lambda change: [(_EXPIRE, (change.at, change.id, change.at))],
@@ -259,7 +253,7 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
         (_ERASE_NOTES, (change.stream, change.item)),
     ],
     c.DropAlarms: lambda change: [(_DROP_ALARMS, (change.stream, change.n, change.stream))],
-    c.CorrectGold: lambda change: [(_CORRECT, (*row[2:], *row[:2])) for row in change.rows],
+    c.CorrectGold: lambda change: [(_CORRECT, _corrected(row)) for row in change.rows],
     c.SettleFollow: lambda change: [(_SETTLE, (change.at, change.stream, change.item))],
     c.RetellAudit: lambda change: [(_RETELL, (change.details, change.n))],
     c.ArchiveStream: lambda change: [(_ARCHIVE, (change.at, change.stream))],
@@ -269,7 +263,6 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
         *((statement, (change.stream, change.stream, change.limit)) for statement in _PURGE),
     ],
     c.DeleteStream: lambda change: [(_DELETE_STREAM, (change.stream,))],
-    c.AddSegment: lambda change: [(_insert("segments"), change.row)],
     c.DropHistory: _drop,
     c.PutBack: _put_back,
     c.RemoveSegment: lambda change: [(_REMOVE_SEGMENT, (change.stream, change.n))],
@@ -280,21 +273,23 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
 def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
     """The steps of a transaction; the last ones keep the tallies.
 
-    >>> from venire.server.store import AddLabels, LabelRow
-    >>> def label(item):
-    ...     return AddLabels([LabelRow("posts", item, "ann", "ok", 0.0, 0, False, None, "bulk")])
-    >>> [(step.statement.table, len(step.rows)) for step in plan([label("a"), label("b")])]
-    [('labels', 2), (None, 1)]
+    >>> from venire.server.store import Insert, NoteRow
+    >>> def note(n):
+    ...     row = NoteRow(
+    ...         stream="posts", n=n, item="a", labeler="ann", kind="flag", text="", at=0.0
+    ...     )
+    ...     return Insert([row])
+    >>> [(step.statement.table, len(step.rows)) for step in plan([note(1), note(2)])]
+    [('notes', 2), (None, 1)]
     """
     gathered: dict[type, list[Any]] = {}
     changed: set[Any] = set()  # rows that what is gathered changes
     for change in changes:
-        kind = type(change)
+        kind, rows = _kind(change)
         if kind in _GATHERED:
-            rows: Sequence[Any] = change.rows  # type: ignore[union-attr]
             if kind in _KEYS:
                 makes, key = _KEYS[kind]
-                keys = {key(row) for row in rows}
+                keys = set(map(key, rows))
                 if not makes:
                     changed |= keys
                 elif not changed.isdisjoint(keys):
@@ -303,6 +298,9 @@ def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
             gathered.setdefault(kind, []).extend(rows)
             continue
         yield from _flush(gathered)
+        if isinstance(change, c.Insert):
+            yield from _step(kind, rows)
+            continue
         for statement, same in groupby(_SINGLE[kind](change), key=lambda pair: pair[0]):
             yield Step(statement, [row for _, row in same])
     yield from _flush(gathered)
@@ -311,21 +309,27 @@ def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
         yield Step(_TALLY, [(*key, number) for key, number in sorted(counted.items())])
 
 
+def _kind(change: c.Change) -> tuple[type, Sequence[Any]]:
+    """What a change is gathered by, and its rows: an `Insert` by the record that it adds."""
+    rows: Sequence[Any] = getattr(change, "rows", ())
+    return type(rows[0]) if isinstance(change, c.Insert) and rows else type(change), rows
+
+
 def tallied(changes: Sequence[c.Change]) -> Counter[tuple[str, str, str]]:
     """How much the changes add to each tally; see `TallyRow`."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for change in changes:
-        match change:
-            case c.AddItems(rows):
-                counted.update((row.stream, "items", ItemStatus.OPEN) for row in rows)
-            case c.LeaveItems(rows):
-                counted.subtract((row.stream, "items", ItemStatus.OPEN) for row in rows)
-                counted.update((row.stream, "items", row.status) for row in rows)
-            case c.AddLabels(labels):
-                counted.update((row.stream, "labels", row.labeler) for row in labels)
-                counted.update((row.stream, "late", row.labeler) for row in labels if row.late)
-            case c.AddNotes(notes):
-                counted.update((row.stream, row.kind, row.labeler) for row in notes)
+        kind, rows = _kind(change)
+        if kind is r.ItemRow:
+            counted.update((row.stream, "items", row.status) for row in rows)
+        elif kind is c.LeaveItems:
+            counted.subtract((row.stream, "items", ItemStatus.OPEN) for row in rows)
+            counted.update((row.stream, "items", row.status) for row in rows)
+        elif kind is r.LabelRow:
+            counted.update((row.stream, "labels", row.labeler) for row in rows)
+            counted.update((row.stream, "late", row.labeler) for row in rows if row.late)
+        elif kind is r.NoteRow:
+            counted.update((row.stream, row.kind, row.labeler) for row in rows)
     return counted
 
 
@@ -335,7 +339,20 @@ def dropping(stream: str, numbers: Sequence[int]) -> Step:
 
 
 def _flush(gathered: dict[type, list[Any]]) -> Iterator[Step]:
-    for kind, (statement, values) in _GATHERED.items():
-        rows = gathered.pop(kind, None)
-        if rows:
-            yield Step(statement, values(rows))
+    for kind in _GATHERED if gathered else ():
+        yield from _step(kind, gathered.pop(kind, ()))
+
+
+def _step(kind: type, rows: Sequence[Any]) -> Iterator[Step]:
+    """The step that inserts rows, lets items leave or ends leases."""
+    if not rows:
+        return
+    if kind is c.EndLeases:
+        yield Step(_END_LEASE, list(map(_end, rows)))
+    elif kind is c.LeaveItems:
+        yield Step(_LEAVE, list(map(_left, rows)))
+    elif kind.TABLE.numbered:  # type: ignore[attr-defined]
+        values = attrgetter(*kind._fields[1:])  # type: ignore[attr-defined]
+        yield Step(_insert(kind), list(map(values, rows)))
+    else:
+        yield Step(_insert(kind), rows)

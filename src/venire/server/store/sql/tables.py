@@ -1,14 +1,13 @@
 """The tables of a store in SQLite and PostgreSQL, as they are after the last migration.
 
-A row of a table is the tuple of the same name in `rows`, its columns in the same order. Text is
-compared by code point everywhere (in PostgreSQL by the collation "C"), so that pages of a listing
-are the same in every store. A test holds this module and the migrations to each other.
+Each comes from its record (see `records`), column by column. Text is compared by code point
+everywhere (in PostgreSQL by the collation "C"), so that pages of a listing are the same in every
+store. A test compares what is here with what the migrations make.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -27,354 +26,88 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
-from venire.server.store import rows
+from venire.server.store import records as r
+from venire.server.store.record import Field, OneOf, Record, References
 
 __all__ = ["OF_STREAMS", "TEXT", "metadata"]
 
 TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 
+_TYPES: Final[dict[type, Any]] = {
+    str: TEXT,
+    int: BigInteger,
+    float: Double,
+    bool: Boolean,
+    bytes: LargeBinary,
+}
+
 metadata = MetaData()
 
 
-def _text(name: str, *more: Any, nullable: bool = False) -> Column[str]:
-    return Column(name, TEXT, *more, nullable=nullable)
+def _column(field: Field) -> Column[Any]:
+    kind = Integer if "small" in field.marks else _TYPES[field.type]
+    to = [
+        ForeignKey(mark.column, ondelete="CASCADE" if mark.cascade else None)
+        for mark in field.marks
+        if isinstance(mark, References)
+    ]
+    return Column(field.name, kind, *to, nullable=field.nullable)
 
 
-def _time(name: str, nullable: bool = False) -> Column[float]:
-    return Column(name, Double, nullable=nullable)
+def _numbered(field: Field) -> Column[Any]:
+    """Numbered by the database: the server and `venire keys` both write into it."""
+    return Column(field.name, BigInteger().with_variant(Integer, "sqlite"), autoincrement=True)
 
 
-def _stream() -> Column[str]:
-    return _text("stream", ForeignKey("streams.name"))
+def _table(record: type[Record]) -> Table:
+    """The table of a record."""
+    name, key, fields, unique, indexes, numbered, _ = record.TABLE
+    first, *others = fields
+    known = [
+        (field.name, ", ".join(f"'{value}'" for value in mark.values))
+        for field in fields
+        for mark in field.marks
+        if isinstance(mark, OneOf)
+    ]
+    return Table(
+        name,
+        metadata,
+        _numbered(first) if numbered else _column(first),
+        *map(_column, others),
+        PrimaryKeyConstraint(*key, name=f"{name}_key"),
+        *(UniqueConstraint(*columns, name=index) for index, columns in unique.items()),
+        *(CheckConstraint(f"{of} IN ({v})", name=f"{name}_{of}_known") for of, v in known),
+        *(Index(index, *columns) for index, columns in indexes.items()),
+    )
 
 
-def _one_of(column: str, table: str, values: Iterable[str]) -> CheckConstraint:
-    listed = ", ".join(f"'{value}'" for value in values)
-    return CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}_known")
-
-
-streams = Table(
-    "streams",
-    metadata,
-    _text("name"),
-    _time("created_at"),
-    _text("status"),
-    _time("deleted_at", nullable=True),
-    _time("archived_at", nullable=True),
-    PrimaryKeyConstraint("name", name="streams_key"),
-    _one_of("status", "streams", rows.STREAM_STATUSES),
-)
-
-settings = Table(
-    "settings",
-    metadata,
-    _stream(),
-    Column("version", Integer, nullable=False),
-    _time("at"),
-    _text("actor"),
-    _text("body"),
-    PrimaryKeyConstraint("stream", "version", name="settings_key"),
-)
-
-events = Table(
-    "events",
-    metadata,
-    _stream(),
-    Column("n", BigInteger, nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("slot", BigInteger, nullable=False),
-    _time("at"),
-    _text("kind"),
-    _text("body"),
-    PrimaryKeyConstraint("stream", "n", name="events_key"),
-)
-
-items = Table(
-    "items",
-    metadata,
-    _stream(),
-    _text("id"),
-    _text("digest"),
-    _text("payload"),
-    Column("weight", Double, nullable=False),
-    _text("eligible", nullable=True),
-    _text("excluded"),
-    Column("arrived_slot", BigInteger, nullable=False),
-    _time("arrived_at"),
-    _text("status"),
-    Column("exit_n", BigInteger),
-    Column("exit_slot", BigInteger),
-    _time("left_at", nullable=True),
-    _text("verdict", nullable=True),
-    Column("confidence", Double),
-    Column("labels", Integer),
-    _text("reason", nullable=True),
-    _text("key", nullable=True),
-    Column("min_confidence", Double),
-    PrimaryKeyConstraint("stream", "id", name="items_key"),
-    UniqueConstraint("stream", "exit_n", name="items_exit"),
-    _one_of("status", "items", ItemStatus),
-    Index("items_by_status", "stream", "status", "id"),
-    Index("items_by_arrival", "stream", "arrived_at", "id"),
-    Index("items_by_verdict", "stream", "verdict", "arrived_at", "id"),
-    Index("items_by_reason", "stream", "reason", "arrived_at", "id"),
-    Index("items_by_doubt", "stream", "status", "confidence", "exit_n"),
-)
-
-revisions = Table(
-    "revisions",
-    metadata,
-    _stream(),
-    Column("n", BigInteger, nullable=False),
-    _text("item"),
-    Column("slot", BigInteger, nullable=False),
-    _time("at"),
-    _text("before", nullable=True),
-    Column("before_confidence", Double, nullable=False),
-    _text("verdict", nullable=True),
-    Column("confidence", Double, nullable=False),
-    Column("labels", Integer, nullable=False),
-    PrimaryKeyConstraint("stream", "n", name="revisions_key"),
-    Index("revisions_by_item", "stream", "item", "n"),
-)
-
-checks = Table(
-    "checks",
-    metadata,
-    _stream(),
-    Column("n", BigInteger, nullable=False),
-    _text("item"),
-    _time("at"),
-    Column("share", Double, nullable=False),
-    _text("verdict"),
-    Column("extra", Boolean, nullable=False),
-    PrimaryKeyConstraint("stream", "n", name="checks_key"),
-    UniqueConstraint("stream", "item", name="checks_item"),
-)
-
-gold = Table(
-    "gold",
-    metadata,
-    _stream(),
-    _text("item"),
-    _text("label"),
-    _time("at"),
-    _text("source"),
-    _text("actor"),
-    _text("key", nullable=True),
-    _text("earlier", nullable=True),
-    PrimaryKeyConstraint("stream", "item", name="gold_key"),
-)
-
-alarms = Table(
-    "alarms",
-    metadata,
-    _stream(),
-    Column("n", BigInteger, nullable=False),
-    _time("at"),
-    _text("rule"),
-    _text("subject"),
-    Column("raised", Boolean, nullable=False),
-    Column("value", Double, nullable=False),
-    Column("threshold", Double, nullable=False),
-    _text("message"),
-    PrimaryKeyConstraint("stream", "n", name="alarms_key"),
-)
-
-follows = Table(
-    "follows",
-    metadata,
-    _stream(),
-    _text("item"),
-    _text("original"),
-    _time("at"),
-    _text("actor"),
-    _text("key", nullable=True),
-    _time("settled_at", nullable=True),
-    PrimaryKeyConstraint("stream", "item", name="follows_key"),
-)
-
-labels = Table(
-    "labels",
-    metadata,
-    _stream(),
-    _text("item"),
-    _text("labeler"),
-    _text("said"),
-    _time("at"),
-    Column("slot", BigInteger, nullable=False),
-    Column("late", Boolean, nullable=False),
-    Column("lead_seconds", Double),
-    _text("source"),
-    _text("key", nullable=True),
-    PrimaryKeyConstraint("stream", "item", "labeler", name="labels_key"),
-    Index("labels_by_time", "stream", "at"),
-    Index("labels_by_labeler", "stream", "labeler", "at"),
-)
-
-notes = Table(
-    "notes",
-    metadata,
-    _stream(),
-    Column("n", BigInteger, nullable=False),
-    _text("item"),
-    _text("labeler"),
-    _text("kind"),
-    _text("text"),
-    _time("at"),
-    _text("key", nullable=True),
-    PrimaryKeyConstraint("stream", "n", name="notes_key"),
-    _one_of("kind", "notes", NoteKind),
-    Index("notes_by_item", "stream", "item", "n"),
-)
-
-leases = Table(
-    "leases",
-    metadata,
-    _text("token_hash"),
-    _stream(),
-    _text("item"),
-    _text("labeler"),
-    _time("given_at"),
-    Column("ttl", Double, nullable=False),
-    _text("status"),
-    _time("ended_at", nullable=True),
-    _text("answer", nullable=True),
-    _text("key", nullable=True),
-    _text("ended_key", nullable=True),
-    PrimaryKeyConstraint("token_hash", name="leases_key"),
-    _one_of("status", "leases", LeaseStatus),
-    Index("leases_by_stream", "stream", "status"),
-    Index("leases_by_item", "stream", "item", "labeler"),
-)
-
-snapshots = Table(
-    "snapshots",
-    metadata,
-    _stream(),
-    Column("n", BigInteger, nullable=False),
-    _time("at"),
-    Column("body", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("stream", "n", name="snapshots_key"),
-)
-
-engines = Table(
-    "engines",
-    metadata,
-    _stream(),
-    Column("n", BigInteger, nullable=False),
-    _text("version"),
-    _time("at"),
-    PrimaryKeyConstraint("stream", "n", name="engines_key"),
-)
-
-segments = Table(
-    "segments",
-    metadata,
-    _stream(),
-    Column("n", BigInteger, nullable=False),
-    _time("at"),
-    Column("first_event", BigInteger, nullable=False),
-    Column("next_event", BigInteger, nullable=False),
-    _time("ended_at"),
-    Column("slot", BigInteger, nullable=False),
-    Column("exits", BigInteger, nullable=False),
-    Column("revisions", BigInteger, nullable=False),
-    Column("notes", BigInteger, nullable=False),
-    _text("name"),
-    _text("digest"),
-    PrimaryKeyConstraint("stream", "n", name="segments_key"),
-)
-
-archived = Table(
-    "archived",
-    metadata,
-    _stream(),
-    _text("id"),
-    _text("digest"),
-    Column("segment", BigInteger, nullable=False),
-    PrimaryKeyConstraint("stream", "id", name="archived_key"),
-)
-
-tallies = Table(
-    "tallies",
-    metadata,
-    _stream(),
-    _text("kind"),
-    _text("name"),
-    Column("number", BigInteger, nullable=False),
-    PrimaryKeyConstraint("stream", "kind", "name", name="tallies_key"),
-)
-
-keys = Table(
-    "keys",
-    metadata,
-    _text("id"),
-    _text("hash"),
-    _text("role"),
-    _text("labeler", nullable=True),
-    _text("name"),
-    _time("created_at"),
-    _time("last_used_at", nullable=True),
-    _time("revoked_at", nullable=True),
-    _time("expires_at", nullable=True),
-    PrimaryKeyConstraint("id", name="keys_key"),
-    UniqueConstraint("hash", name="keys_hash"),
-)
-
-webhooks = Table(
-    "webhooks",
-    metadata,
-    _text("id"),
-    _stream(),
-    _text("url"),
-    _text("secret"),
-    _time("created_at"),
-    _text("old_secret", nullable=True),
-    _time("old_until", nullable=True),
-    PrimaryKeyConstraint("id", name="webhooks_key"),
-)
-
-deliveries = Table(
-    "deliveries",
-    metadata,
-    _text("webhook", ForeignKey("webhooks.id", ondelete="CASCADE")),
-    _text("stream"),
-    Column("exit_n", BigInteger, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    _time("next_at"),
-    _text("status"),
-    _text("last_error", nullable=True),
-    _time("failing_since", nullable=True),
-    _text("kind"),
-    PrimaryKeyConstraint("webhook", "kind", "exit_n", name="deliveries_key"),
-    _one_of("status", "deliveries", DeliveryStatus),
-    _one_of("kind", "deliveries", rows.DELIVERY_KINDS),
-    Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n", "kind"),
-)
-
-#: Numbered by the database: the server and `venire keys` both write into it.
-audit = Table(
-    "audit",
-    metadata,
-    Column("n", BigInteger().with_variant(Integer, "sqlite"), autoincrement=True),
-    _time("at"),
-    _text("actor"),
-    _text("key", nullable=True),
-    _text("action"),
-    _text("stream", nullable=True),
-    _text("subject", nullable=True),
-    _text("details"),
-    PrimaryKeyConstraint("n", name="audit_key"),
-    Index("audit_by_stream", "stream", "n"),
-)
+streams = _table(r.StreamRow)
+settings = _table(r.SettingsRow)
+events = _table(r.EventRow)
+items = _table(r.ItemRow)
+revisions = _table(r.RevisionRow)
+checks = _table(r.CheckRow)
+gold = _table(r.GoldRow)
+alarms = _table(r.AlarmRow)
+follows = _table(r.FollowRow)
+labels = _table(r.LabelRow)
+leases = _table(r.LeaseRow)
+notes = _table(r.NoteRow)
+snapshots = _table(r.SnapshotRow)
+engines = _table(r.EngineRow)
+segments = _table(r.SegmentRow)
+archived = _table(r.ArchivedRow)
+tallies = _table(r.TallyRow)
+keys = _table(r.KeyRow)
+webhooks = _table(r.WebhookRow)
+deliveries = _table(r.DeliveryRow)
+audit = _table(r.AuditRow)
 
 meta = Table(
     "meta",
     metadata,
-    _text("key"),
-    _text("value"),
+    Column("key", TEXT, nullable=False),
+    Column("value", TEXT, nullable=False),
     PrimaryKeyConstraint("key", name="meta_key"),
 )
 
@@ -385,8 +118,8 @@ servers = Table(
     Column("pid", BigInteger, autoincrement=False),
     Column("role", BigInteger, nullable=False),
     Column("began", BigInteger, nullable=False),
-    _text("address"),
-    _text("secret"),
+    Column("address", TEXT, nullable=False),
+    Column("secret", TEXT, nullable=False),
     Column("leaving", Boolean, nullable=False),
     PrimaryKeyConstraint("pid", name="servers_key"),
 )
@@ -394,12 +127,12 @@ servers = Table(
 claims = Table(
     "claims",
     metadata,
-    _text("stream"),
+    Column("stream", TEXT, nullable=False),
     Column("pid", BigInteger, ForeignKey("servers.pid", ondelete="CASCADE"), nullable=False),
     PrimaryKeyConstraint("stream", name="claims_key"),
 )
 
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
-OF_STREAMS = ("webhooks", "labels", "leases", "notes", "revisions", "checks", "gold", "alarms",
-              "follows", "items", "archived", "segments", "tallies", "snapshots", "engines",
-              "events", "settings")  # fmt: skip
+OF_STREAMS: Final = tuple(
+    record.TABLE.name for record in reversed(r.RECORDS) if record.TABLE.of_stream
+)

@@ -9,26 +9,39 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from venire.errors import StoreError
 from venire.server.store import changes as c
 from venire.server.store.ownership import streams_of
+from venire.server.store.record import Record
+from venire.server.store.records import AuditRow, EngineRow, KeyRow, SegmentRow, SnapshotRow
 from venire.server.store.snapshot_retention import superfluous
 from venire.server.store.sql.searching import SqlSearching
 from venire.server.store.sql.statements import Step, dropping, plan
 
 __all__ = ["SqlStorage"]
 
+R = TypeVar("R", bound=Record)
+
 #: What a process that does not own the store may write.
-_FOR_ALL = (c.AddKey, c.RevokeKey, c.ExpireKey, c.TouchKey, c.AddAudit)
+_FOR_ALL = (c.RevokeKey, c.ExpireKey, c.TouchKey)
 
 
 def _is_for_all(change: c.Change) -> bool:
+    if isinstance(change, c.Insert):
+        return all(isinstance(row, KeyRow | AuditRow) for row in change.rows)
     checked = isinstance(change, c.SetMeta) and change.key.startswith(c.VERIFIED)
     return checked or isinstance(change, _FOR_ALL)
+
+
+def _inserted(changes: Sequence[c.Change], kind: type[R]) -> Iterator[R]:
+    """The rows of a record that are inserted."""
+    for change in changes:
+        if isinstance(change, c.Insert) and change.rows and isinstance(change.rows[0], kind):
+            yield from cast(Sequence[R], change.rows)
 
 
 class SqlStorage(SqlSearching):
@@ -51,8 +64,9 @@ class SqlStorage(SqlSearching):
         if not self.owner:
             refused = next((x for x in changes if not _is_for_all(x)), None)
             if refused is not None:
-                kind = type(refused).__name__
-                raise StoreError(f"only the server that owns the store {self.url} may write {kind}")
+                rows = refused.rows if isinstance(refused, c.Insert) else ()
+                what = rows[0].TABLE.name if rows else type(refused).__name__
+                raise StoreError(f"only the server that owns the store {self.url} may write {what}")
         with self._write_lock, self._errors():
             self._check_claims(changes)
             try:
@@ -80,15 +94,14 @@ class SqlStorage(SqlSearching):
     def _old_snapshots(self, changes: Sequence[c.Change]) -> list[Step]:
         """Delete the snapshots that new ones make superfluous."""
         steps = []
-        for change in changes:
-            if isinstance(change, c.SaveSnapshot):
-                stream = change.row.stream
-                began = {row.n for row in self.engines(stream)}
-                began |= {row.next_event for row in self.segments(stream)}
-                began |= {x.row.n for x in changes if isinstance(x, c.AddEngine)}
-                began |= {x.row.next_event for x in changes if isinstance(x, c.AddSegment)}
-                gone = superfluous([*self.snapshot_numbers(stream), change.row.n], began)
-                steps += [dropping(stream, gone)] if gone else []
+        for snapshot in _inserted(changes, SnapshotRow):
+            stream = snapshot.stream
+            began = {row.n for row in self.engines(stream)}
+            began |= {row.next_event for row in self.segments(stream)}
+            began |= {row.n for row in _inserted(changes, EngineRow)}
+            began |= {row.next_event for row in _inserted(changes, SegmentRow)}
+            gone = superfluous([*self.snapshot_numbers(stream), snapshot.n], began)
+            steps += [dropping(stream, gone)] if gone else []
         return steps
 
     def _run(self, cursor: Any, step: Step) -> None:

@@ -1,0 +1,225 @@
+"""What `venire label` and `venire judge` share: budgets, progress, and what is written and said."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from venire.cli.shared import screen
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.audits import Guarantee
+    from venire.batch import Labelled, Progress
+    from venire.budget import Budget
+    from venire.cli.shared.guarantees import Promise
+    from venire.files.audits import KnownLabels
+    from venire.student import Student
+
+__all__ = [
+    "BUDGET",
+    "COSTS",
+    "EXPERT_SHARE",
+    "GOLD",
+    "JOURNAL",
+    "LABELS",
+    "LABELS_OUT",
+    "OUT",
+    "PER_ITEM",
+    "PROBABILITIES",
+    "REPORT",
+    "SEED",
+    "STUDENT",
+    "TARGET",
+    "TRUTH",
+    "budget_of",
+    "check_promise",
+    "check_report",
+    "gold_of_file",
+    "kept_promise",
+    "say_labelled",
+    "student_of",
+    "truth_of",
+    "warn_target",
+    "watched",
+    "write_labelled",
+]
+
+BUDGET = "The most to spend, in the currency of the prices."
+LABELS = "The most labels to buy."
+PER_ITEM = "The most labels to buy, on average for an item."
+TARGET = "An item is done when its verdict has this confidence."
+COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
+TRUTH = "Known true labels, for the report only: a file with task,label."
+GOLD = "Known true labels to learn from, in every round: a file with task,label."
+EXPERT_SHARE = (
+    "The share of --budget for the labeler that is trusted, who sees the least sure items at the "
+    "end. [default: 0.1 if there is one]"
+)
+LABELS_OUT = "Write the labels that were bought, as other commands read them: task,worker,label."
+OUT = (
+    "Write the verdicts, .jsonl, .csv, .parquet or .dataset: "
+    "task,label,confidence,labels,cost,reason."
+)
+PROBABILITIES = "With --out: also the probability of each class, one column each."
+REPORT = "Write the report as one HTML file."
+JOURNAL = "Keeps every answer, so that a run resumes. [default: the name of --out + .journal]"
+SEED = "Seed of the draws of labelers."
+STUDENT = "Let a model learn from the labels and vote too; this field of an item is what it sees."
+
+
+def check_report(report: Path | None) -> None:
+    """Refuse a report that cannot be written before anything is paid."""
+    if report is not None and (report.suffix != ".html" or not report.resolve().parent.is_dir()):
+        raise InputError(f"got --report {report}, expected a file .html in a folder that is there")
+
+
+def budget_of(
+    money: float | None, labels: int | None, per_item: float | None, items: int
+) -> Budget | None:
+    """The budget of the options; None without any."""
+    from venire.budget import Budget
+
+    if labels is not None and per_item is not None:
+        raise InputError("--labels and --labels-per-item exclude each other: drop one of them")
+    if per_item is not None:
+        if not 0 < per_item < 1e6:
+            raise InputError(f"got --labels-per-item {per_item!r}, expected a number above 0")
+        labels = round(per_item * items)
+    return None if money is None and labels is None else Budget(money=money, labels=labels)
+
+
+def student_of(field: str | None) -> Student | None:
+    """The student of the option --student."""
+    if field is None:
+        return None
+    from venire.student import Student
+
+    return Student(field=field)
+
+
+def truth_of(path: Path | None) -> dict[Any, Any] | None:
+    """The known right labels of a file."""
+    from venire.files import read_verdicts
+
+    return None if path is None else dict(read_verdicts(path))
+
+
+def gold_of_file(path: Path | None) -> KnownLabels:
+    """The known labels of a file that is to be learned from; those not filled in are skipped."""
+    from venire.files import read_known
+    from venire.files.audits import KnownLabels
+
+    return KnownLabels({}, None, frozenset()) if path is None else read_known(path)
+
+
+def warn_target(target: float | None, gold: KnownLabels) -> None:
+    """Say it if a target is above what so little gold can show."""
+    from venire.estimators.truth.calibration import most_shown
+
+    drawn = len(gold.labels) - len(gold.asked)
+    most = most_shown(drawn)
+    if target is not None and target > most:
+        screen.warn(
+            f"{drawn:,} gold labels can show at most {100 * most:.1f} %, so no verdict reaches "
+            f"--target {target:g}: give more gold, or a lower target"
+        )
+
+
+def write_labelled(
+    done: Labelled,
+    out: Path | None,
+    report: Path | None,
+    probabilities: bool = False,
+    more: Iterable[str] = (),
+    labels_out: Path | None = None,
+    held: Guarantee | None = None,
+) -> None:
+    """Write the verdicts, the labels and the report, with `more` HTML at its end."""
+    from venire.cli.shared.guarantees import guarantee_html
+    from venire.files import columns_output, write_outputs
+
+    outputs = []
+    if out is not None:
+        columns = done.columns(probabilities)
+        if held is not None:
+            marks = ["yes" if str(task) in held.tasks else "no" for task in columns["task"]]
+            columns["guaranteed"] = marks
+        verdicts = columns_output(out, columns)
+        outputs.append(verdicts._replace(classes=list(done.table.classes)))
+    if labels_out is not None:
+        outputs.append(columns_output(labels_out, done.bought()))
+    write_outputs(outputs)
+    if report is not None:
+        done.write_report(report, [*([] if held is None else guarantee_html(held)), *more])
+
+
+def check_promise(promise: Promise | None, tasks: Iterable[Any], taught: Any) -> None:
+    """Refuse gold that cannot test before anything is paid."""
+    if promise is not None:
+        promise.check(map(str, tasks), set(map(str, taught or ())))
+
+
+def kept_promise(promise: Promise | None, done: Labelled, taught: Any) -> Guarantee | None:
+    """Which verdicts are guaranteed; what nobody labelled counts as wrong."""
+    if promise is None:
+        return None
+    rows = list(done.rows())
+    verdicts = {str(task): "" if label is None else str(label) for task, label, *_ in rows}
+    sure = {str(row[0]): float(row[2]) for row in rows}
+    return promise.kept(verdicts, sure, set(map(str, taught or ())))
+
+
+def say_labelled(
+    done: Labelled,
+    as_json: bool,
+    more: dict[str, Any] | None = None,
+    held: Guarantee | None = None,
+) -> None:
+    """Print the report, for people or as JSON, there with `more`."""
+    if as_json:
+        promised = {} if held is None else {"guarantee": held.record()}
+        print(json.dumps(done.record() | promised | (more or {}), indent=2, allow_nan=False))
+        return
+    from venire.cli.shared.guarantees import guarantee_lines
+    from venire.cli.shared.label_summary import print_labelled
+
+    print_labelled(done)
+    if held is not None:
+        print("", *guarantee_lines(held), sep="\n")
+
+
+@contextmanager
+def watched() -> Iterator[Callable[[Progress], None] | None]:
+    """Progress on a terminal: spend, sure items, expected accuracy, time left."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TimeElapsedColumn()
+    began = time.monotonic()
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("asking (the first run compiles, some 10 s)", total=1.0)
+
+        def watch(now: Progress) -> None:
+            shown.update(task, completed=now.share or 0.0, description=_words(now, began))
+
+        yield watch
+
+
+def _words(now: Progress, began: float) -> str:
+    """One line: what was spent and reached, and how long it may still take."""
+    words = f"{now.labels:,} labels, {now.spent:,.6g} spent"
+    if now.expected:
+        words += f", {now.sure:,} sure, expected accuracy {100 * now.expected:.1f} %"
+    if now.share:
+        left = (time.monotonic() - began) * (1 - now.share) / now.share
+        words += f", {left:.0f} s left" if left < 120 else f", {left / 60:.0f} min left"
+    return words

@@ -1,1 +1,0 @@
-"""One competence for each labeler: the paper's Algorithm 3."""

@@ -1,1 +1,0 @@
-"""Votes: majority, weighted majority, and a vote that learns a little."""

@@ -1,1 +1,0 @@
-"""How much could anyone have earned at most? Upper bounds from prices."""

@@ -1,1 +1,0 @@
-"""What can be earned with knowledge of the future: schedules guided by prices."""
