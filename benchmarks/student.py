@@ -1,6 +1,7 @@
 """A student on the panel: what it gains on digits and on texts, and what random features do.
 
 python -m benchmarks student [--seeds N] [--only digits|texts] [--way batch|stream] [--labels 1,2]
+python -m benchmarks student --comments ../shared/data/civilcomments [--seeds N] [--labels 1,2]
 
 Digits: the demo's panel of twelve weak classifiers and its 1,197 images. Texts: the first
 paragraphs of SciPy's documentation, to be told by the sub-package they come from, and eight weak
@@ -10,22 +11,28 @@ who sees random numbers in place of the items; and the model alone, whose answer
 panel's verdicts. `batch` is `venire label`, `stream` a scheduler with its usual policy and a
 budget; of a stream the verdicts count with which items left, those from before the student knew
 anything too.
+
+--comments: 1,500 comments of civilcomments, drawn anew for each seed, and its 24 LLM judges: with
+and without a student, with and without 100 gold labels; scored on the comments without gold.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import importlib
 import inspect
 import statistics
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.real_data import load
 from venire.batch import label_recorded
 from venire.budget import Budget
 from venire.engine import Scheduler
@@ -39,6 +46,7 @@ LABELS = (1.0, 1.5, 2.0, 3.0, 4.0)
 RATE, PRICE = 3.0, 1e-3
 PACKAGES = ("linalg", "ndimage", "optimize", "signal", "special", "stats")
 TRAINING = 300
+COMMENTS, GOLD = 1_500, 100
 
 
 @dataclass(frozen=True)
@@ -236,15 +244,58 @@ def report(found: dict[str, dict[float, list[Scored]]]) -> None:
         )
 
 
+def comments(folder: Path, seeds: int, levels: Sequence[float]) -> None:
+    """Right verdicts on comments by LLM judges: a student, gold, and both."""
+    table, truth = load(folder)
+    with open(folder / "items.csv", encoding="utf-8", newline="") as file:
+        contents = {row["task"]: row["text"] for row in csv.DictReader(file)}
+    print("| labels an item | seed | alone | a student | 100 gold labels | both |\n|-|-|-|-|-|-|")
+    for per_item in levels:
+        for seed in range(seeds):
+            some = np.random.default_rng([seed, 5]).permutation(len(table.items))[:COMMENTS]
+            right = {table.items[i]: table.classes[truth[i]] for i in some if truth[i] >= 0}
+            drawn = [table.items[i] for i in some[:GOLD]]
+            gold = {item: right[item] for item in drawn if item in right}
+            place = np.full(len(table.items), -1)
+            place[some] = np.arange(len(some))
+            there = place[table.item] >= 0
+            codes = place[table.item[there]], table.labeler[there], table.said[there]
+            names = [table.items[i] for i in some]
+            part = LabelTable.from_codes(*codes, names, table.labelers, table.classes)
+            cells = []
+            for known in (None, gold):
+                for student in (None, Student()):
+                    done = label_recorded(
+                        part,
+                        Budget(labels=int(per_item * COMMENTS)),
+                        seed=seed,
+                        gold=known,
+                        student=student,
+                        contents={item: contents.get(str(item)) for item in part.items},
+                    )
+                    hits = [
+                        done.verdicts[item].label == label
+                        for item, label in right.items()
+                        if item not in drawn
+                    ]
+                    silent = student is not None and not (done.student or {})["ready"]
+                    cells.append(f"{100 * np.mean(hits):.1f}{' (silent)' if silent else ''}")
+            print(f"| {per_item:g} | {seed} | {' | '.join(cells)} |", flush=True)
+
+
 def main(options: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", choices=("digits", "texts"))
     parser.add_argument("--way", choices=tuple(WAYS))
     parser.add_argument("--labels", default=",".join(map(str, LABELS)))
+    parser.add_argument("--comments", type=Path)
     chosen = parser.parse_args(list(options))
     levels = [float(n) for n in chosen.labels.split(",")]
     warnings.simplefilter("ignore")
+    if chosen.comments is not None:
+        comments(chosen.comments, chosen.seeds, levels)
+        return
     for name, make in {"digits": digits, "texts": texts}.items():
         if chosen.only in (None, name):
             job = make()

@@ -24,13 +24,15 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "largest folders": 42,
+    "modules": 480,
+    "lines": 89_500,
+    "largest folders": 25,
     "lines of a file": 650,
     "lines of the file of Algorithm 1": 160,
     "lines of a function": 100,
-    "longest import chain from the server": 42,
-    "duplicate pairs": 140,
-    "private reaches": 6,
+    "longest import chain from the server": 40,
+    "duplicate pairs": 120,
+    "private reaches": 3,
     "edits to add a policy": 2,
 }
 
@@ -54,6 +56,7 @@ def measure(root: Path) -> dict[str, Any]:
     least = min(policies, key=lambda name: (len(policies[name]), name))
     return {
         "modules": len(modules),
+        "lines": sum(len(m.source.splitlines()) for m in modules.values()),
         "largest folders": dict(folders.most_common(5)),
         "lines of a file": _spread([len(m.source.splitlines()) for m in modules.values()]),
         "lines of the file of Algorithm 1": _lines_of("Greedy", modules),

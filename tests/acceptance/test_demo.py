@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 import venire
-from tests import forked
 from tests.integration.web.harness import until
 from venire.cli import main
 from venire_research.commands.demo import demo
@@ -26,7 +25,10 @@ VENIRE = [sys.executable, "-c", "from venire.cli import main; raise SystemExit(m
 
 
 def run_demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return forked.run(folder, "demo", *options)
+    command = [*VENIRE, "demo", *options]
+    return subprocess.run(
+        command, cwd=folder, env=plain(), capture_output=True, encoding="utf-8", timeout=280
+    )
 
 
 def plain() -> dict[str, str]:

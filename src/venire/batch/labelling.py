@@ -34,7 +34,7 @@ from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import FileError, InputError
 from venire.estimators.families import Families
-from venire.estimators.known import Gold
+from venire.estimators.given import Gold
 from venire.files.trees import read_tree
 from venire.labels import LabelTable
 from venire.labels.sources import as_table

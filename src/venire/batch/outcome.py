@@ -23,7 +23,7 @@ from venire.estimators.anchored import Anchored
 from venire.estimators.base import winners
 from venire.estimators.families import relations
 from venire.estimators.frames import Backend, frame_of
-from venire.estimators.known import Gold
+from venire.estimators.given import Gold
 from venire.estimators.screening.clones import CloneGroup
 from venire.estimators.truth.teaching import ALONE, Checked
 from venire.labels import LabelTable, Names

@@ -39,7 +39,7 @@ from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
 from venire.estimators.anchored import Anchored
 from venire.estimators.families import Families
-from venire.estimators.known import Gold
+from venire.estimators.given import Gold
 from venire.labels import LabelTable
 from venire.labels.sources.columns import like
 

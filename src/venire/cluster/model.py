@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from venire.cluster.table import Part
 from venire.errors import InputError
 from venire.estimators.dawid_skene import FullModel
-from venire.estimators.known import Soft
+from venire.estimators.given import Soft
 from venire.estimators.one_coin import CoinModel, Hits
 from venire.labels.partitions import Spread
 

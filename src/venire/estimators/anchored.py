@@ -37,8 +37,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from venire.estimators.base import Floats
 from venire.estimators.dawid_skene import DawidSkene, fitted_prior, full_model
+from venire.estimators.given import Gold, Soft, check_counts, fixed_counts, settled, without_gold
 from venire.estimators.gold_votes import GoldVotes, gold_votes
-from venire.estimators.known import Gold, Soft, check_counts, fixed_counts, settled, without_gold
 from venire.estimators.screening.screen import screen
 from venire.estimators.votes import (
     VoteEstimator,

@@ -35,7 +35,7 @@ from venire.estimators.families import (
     weighted_posteriors,
     weighted_shares,
 )
-from venire.estimators.known import Gold, known_classes, settled
+from venire.estimators.given import Gold, known_classes, settled
 from venire.estimators.screening.clones import CloneGroup, find_clones
 from venire.estimators.screening.independence import (
     FAINT_SHARED,

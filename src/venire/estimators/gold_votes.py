@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators.base import TINY, Floats
-from venire.estimators.known import Gold, fixed_counts, known_classes
+from venire.estimators.given import Gold, fixed_counts, known_classes
 from venire.estimators.passes.vote_counts import vote_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, total

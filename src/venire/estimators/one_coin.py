@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
-from venire.estimators.known import (
+from venire.estimators.given import (
     ClassPrior,
     Gold,
     Soft,

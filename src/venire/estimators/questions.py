@@ -28,7 +28,7 @@ from venire.errors import InputError
 from venire.estimators.auto import Auto
 from venire.estimators.base import Floats
 from venire.estimators.families import Families
-from venire.estimators.known import Gold, gold_classes
+from venire.estimators.given import Gold, gold_classes
 from venire.estimators.truth.mixture import Mixture, candidate_rows, weighed
 from venire.estimators.truth.sample import gold_sample
 from venire.estimators.truth.teaching import explanations

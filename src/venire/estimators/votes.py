@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
+from venire.estimators.given import Gold
 from venire.estimators.gold_votes import gold_votes, shares_by
-from venire.estimators.known import Gold
 from venire.estimators.passes.vote_counts import agreement_pass, count_labels, vote_pass
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable

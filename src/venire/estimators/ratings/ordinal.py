@@ -27,7 +27,7 @@ from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene import full_model
-from venire.estimators.known import Soft
+from venire.estimators.given import Soft
 from venire.estimators.ratings.agreement import alpha_of, coincidences
 from venire.labels.partitions import Partitions, Table, total
 from venire.labels.sources.truth import as_ordered, numbers_of

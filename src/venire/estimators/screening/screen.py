@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.dawid_skene import DawidSkene
+from venire.estimators.given import Gold
 from venire.estimators.gold_votes import GoldVotes, gold_votes
-from venire.estimators.known import Gold
 from venire.labels import LabelTable, Names
 from venire.labels.counts import labels_given, said_counts, vote_counts
 from venire.labels.partitions import Table, kept, total
