@@ -56,7 +56,7 @@ TEXTS: Final = ("text", "content", "body", "message", "comment")
 _SIDES: Final = (("_a", "_b"), ("_1", "_2"), ("1", "2"))
 PAIRS: Final = (
     *((f"{name}{one}", f"{name}{two}") for name in RESPONSES for one, two in _SIDES),
-    *(("a", "b"), ("A", "B"), ("left", "right"), ("chosen", "rejected")),
+    *(("a", "b"), ("A", "B"), ("first", "second"), ("left", "right"), ("chosen", "rejected")),
 )
 
 

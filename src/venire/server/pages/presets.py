@@ -31,7 +31,7 @@ class Preset(NamedTuple):
         """The settings, complete.
 
         >>> PRESETS["moderation"].settings.classes
-        ('keep', 'remove')
+        ('remove', 'keep')
         """
         return StreamSettings.model_validate(self.more)
 
@@ -44,7 +44,7 @@ PRESETS: Final = MappingProxyType(
             "a column of ids and one of the text",
             {
                 **PEOPLE,
-                "classes": ["keep", "remove"],
+                "classes": ["remove", "keep"],  # a tie goes to the last class: a post stays
                 "min_confidence": 0.9,
                 "audit_share": 0.02,
                 "guidelines": "**remove** what breaks the rules, **keep** everything else.\n",
@@ -53,16 +53,11 @@ PRESETS: Final = MappingProxyType(
         "pairs": Preset(
             "Pairs",
             "Two answers to the same question: which is better?",
-            "columns id, prompt, first and second",
+            "columns id, prompt, and the two answers: first and second, or response_a and response_b",
             {
                 **PEOPLE,
                 "classes": ["first", "second", "tie"],
                 "min_confidence": 0.8,
-                "layout": [
-                    {"field": "prompt", "title": "Prompt"},
-                    {"field": "first", "title": "First"},
-                    {"field": "second", "title": "Second", "beside": True},
-                ],
                 "guidelines": "Which answer helps more? **tie** if neither does.\n",
             },
         ),
