@@ -45,6 +45,7 @@ QUALITY = {
     "gold": "gold",
     "gold-streams": "gold_streams",
     "guarantee": "guarantee",
+    "guarantee-streams": "guarantee_streams",
     "judge-panels": "judge_panels",
     "judges": "judges",
     "learning": "learning",

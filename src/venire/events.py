@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
 
@@ -77,13 +77,19 @@ class Event:
         _kinds[cls.kind] = cls
 
     def body(self) -> Any:
-        """What is kept in the log beside slot and kind: something that JSON has."""
-        raise NotImplementedError
+        """What is kept in the log beside slot and kind, as JSON: one field, or a list of them."""
+        values = [getattr(self, name) for name in self.names()]
+        return values if len(values) > 1 else values[0]
 
     @classmethod
     def read(cls, slot: int, body: Any) -> Event:
         """The event of a body."""
-        raise NotImplementedError
+        return cls(slot, *(body if len(cls.names()) > 1 else [body]))
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Its fields, but the slot."""
+        return [field.name for field in fields(cls)[1:]]
 
     @classmethod
     def body_of(cls, run: Sequence[Any]) -> list[tuple[int, Any]]:
@@ -101,7 +107,7 @@ class Event:
 
     def view(self) -> dict[str, Any]:
         """What readers of the API see of it."""
-        raise NotImplementedError
+        return {name: getattr(self, name) for name in self.names()}
 
     @classmethod
     def view_of(cls, run: Sequence[Any]) -> dict[str, Any]:
@@ -284,22 +290,9 @@ class Released(Event):
     labeler: LabelerId
     barred: bool = False
 
-    def body(self) -> Any:
-        """Item, labeler, barred."""
-        return [self.item, self.labeler, self.barred]
-
-    @classmethod
-    def read(cls, slot: int, body: Any) -> Released:
-        """The event of a body."""
-        return cls(slot, *body)
-
     def redo(self, engine: Any) -> None:
         """The work is free again."""
         engine.release(self.item, self.labeler, self.barred)
-
-    def view(self) -> dict[str, Any]:
-        """All of it."""
-        return {"item": self.item, "labeler": self.labeler, "barred": self.barred}
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,22 +332,9 @@ class Left(Event):
 
     labeler: LabelerId
 
-    def body(self) -> Any:
-        """The name."""
-        return self.labeler
-
-    @classmethod
-    def read(cls, slot: int, body: Any) -> Left:
-        """The event of a body."""
-        return cls(slot, body)
-
     def redo(self, engine: Any) -> None:
         """The labeler leaves."""
         engine.leave(self.labeler)
-
-    def view(self) -> dict[str, Any]:
-        """The name."""
-        return {"labeler": self.labeler}
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,22 +411,9 @@ class Withdrawn(Event):
 
     item: ItemId
 
-    def body(self) -> Any:
-        """Its id."""
-        return self.item
-
-    @classmethod
-    def read(cls, slot: int, body: Any) -> Withdrawn:
-        """The event of a body."""
-        return cls(slot, body)
-
     def redo(self, engine: Any) -> None:
         """It is withdrawn."""
         engine.withdraw(self.item)
-
-    def view(self) -> dict[str, Any]:
-        """Its id."""
-        return {"item": self.item}
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class _Numbered:
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
         """From the JSON of a response."""
-        return cls(**{name: fields[name] for name in cls.__slots__})
+        return cls(**{name: fields[name] for name in cls.__slots__ if name in fields})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,8 @@ class ItemExit(_Numbered):
 
     `n` is the cursor, counted from 1 in each stream; `verdict` is None for an item that left
     without labels, and with `reason` while it is hidden from a reviewer; `at` is in seconds since
-    1970.
+    1970. `guaranteed` is whether the verdict is so by the audits up to now, in a stream with a
+    guarantee.
     """
 
     n: int
@@ -110,6 +111,7 @@ class ItemExit(_Numbered):
     arrived_slot: int
     slot: int
     at: float
+    guaranteed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def test_nonsense_is_refused() -> None:
     assert exit_guarantee([], [], [], [], 0.1).marked == 0
 
 
-def clopper_pearson(size: Array, audited: Array, failed: Array) -> Array:
+def clopper_pearson(audited: Array, failed: Array) -> Array:
     """The upper bound of one look, at each exit."""
     return np.where(
         audited > failed, beta.ppf(0.95, failed + 1, np.maximum(audited - failed, 1)), 1
@@ -128,7 +128,7 @@ def broken(sure: Array, wrong: Array, drawn: Array, right: float, p: float) -> t
         steps = exit_guarantee_steps(size, failed, p, right, own)
         last = np.maximum.accumulate(np.where(steps, np.arange(n), -1))
         held = np.where(last >= 0, size[last], 0), np.where(last >= 0, bad[last], 0)
-        good = clopper_pearson(size, audited, failed) <= e
+        good = clopper_pearson(audited, failed) <= e
         for name, (marked, errors) in (
             ("ours", held), ("one look", (np.where(good, size, 0), np.where(good, bad, 0)))
         ):  # fmt: skip

@@ -9,7 +9,7 @@ from venire.server.panel_messages import GuaranteeView, ThresholdView
 from venire.server.reports.event_json import exit_view
 from venire.server.runtime.runtime import Runtime
 from venire.server.store import ItemRow, Storage
-from venire.server.store.maintenance.guaranteed import Guaranteed, Tested, judged_of, tested_in
+from venire.server.store.maintenance.guaranteed import Guaranteed, Tested, counted_in, judged_of
 from venire.server.stream.live_stream import LiveStream
 
 __all__ = ["guarantee_of", "guarantee_view", "marked_exit"]
@@ -32,7 +32,7 @@ async def guarantee_of(runtime: Runtime, live: LiveStream) -> Guaranteed | None:
 def _read(
     storage: Storage, stream: str, before: Tested | None
 ) -> tuple[Tested | None, Guaranteed | None]:
-    tested = tested_in(storage, stream, before)
+    tested = counted_in(storage, stream, before)
     return tested, None if tested is None else judged_of(storage, stream, tested)
 
 

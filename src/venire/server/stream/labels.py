@@ -18,6 +18,7 @@ from venire.model import Label, LeaseStatus
 from venire.server.messages import Answer, Outcome
 from venire.server.store import LabelRow, LeaseEnd
 from venire.server.store.contents import compact
+from venire.server.store.record import maker
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.grants import seat
 from venire.server.stream.leases import HeldLease
@@ -48,6 +49,8 @@ Row: TypeAlias = tuple[str, str, str]
 
 ACCEPTED, EXISTS, LATE = Outcome("accepted"), Outcome("exists"), Outcome("late")
 _TWICE = Outcome("refused", "changed", "the same request has a different label before this one")
+
+_label_row = maker(LabelRow)
 
 #: Pairs (item, labeler) that have or had a lease.
 LeasedPairs: TypeAlias = Set[tuple[str, str]]
@@ -221,7 +224,7 @@ def _accept_new(
             item, labeler, said = rows[k]
             lead = _end_lease_of(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
-                LabelRow(
+                _label_row(
                     stream=name,
                     item=item,
                     labeler=labeler,

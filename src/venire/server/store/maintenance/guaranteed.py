@@ -16,7 +16,7 @@ from venire.audits.exits import ExitGuarantee, exit_guarantee
 from venire.model import ItemStatus
 from venire.server.store.base import Storage
 
-__all__ = ["LEVEL", "Guaranteed", "Tested", "guaranteed_in", "judged_of", "tested_in"]
+__all__ = ["LEVEL", "Guaranteed", "Tested", "counted_in", "guaranteed_in", "judged_of"]
 
 #: The level where the settings say none.
 LEVEL: Final = 0.95
@@ -65,11 +65,11 @@ class Guaranteed(NamedTuple):
 
 def guaranteed_in(storage: Storage, stream: str) -> Guaranteed | None:
     """What is guaranteed in a stream; None if its settings promise nothing."""
-    tested = tested_in(storage, stream, None)
+    tested = counted_in(storage, stream, None)
     return None if tested is None else judged_of(storage, stream, tested)
 
 
-def tested_in(storage: Storage, stream: str, before: Tested | None) -> Tested | None:
+def counted_in(storage: Storage, stream: str, before: Tested | None) -> Tested | None:
     """The exits that count, those read `before` and the ones since; None without a promise."""
     test = _test_of(storage, stream)
     if test is None:
