@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from venire.client import calls
-from venire.client.calls import Answer, Call
 from venire.client.servers import Attempts
 from venire.client.transport import Settings, http_library
 from venire.client.types import ItemExit, ItemRevision
+from venire.client.wire import Answer, Call
 
 __all__ = ["AsyncClient", "Client"]
 

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from venire.client.calls import Answer, Call
 from venire.client.types import ServerError, Unreachable
+from venire.client.wire import Answer, Call
 from venire.errors import InputError
 from venire.tools.http.retries import Backoff, retry_after
 

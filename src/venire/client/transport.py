@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from venire.client.calls import Call
 from venire.client.servers import Attempts, Servers
+from venire.client.wire import Call
 from venire.errors import InputError
 from venire.tools.http.retries import Backoff
 from venire.tools.lazy import library

@@ -9,8 +9,8 @@ import pytest
 
 from venire import Client
 from venire.client import ServerError, calls
-from venire.client.calls import Answer
 from venire.client.transport import Settings
+from venire.client.wire import Answer
 from venire.errors import InputError
 
 URL = "http://127.0.0.1:8400"

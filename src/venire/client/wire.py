@@ -1,0 +1,190 @@
+"""One request and its response as values, and how an operation becomes a request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from venire.client.types import ItemExit, ItemRevision, Nothing, ServerError, Work
+from venire.errors import InputError
+from venire.operations import OPERATIONS
+
+__all__ = [
+    "Answer",
+    "Call",
+    "LabelLike",
+    "call",
+    "checked_token",
+    "given",
+    "item_line",
+    "label_row",
+    "read_exits",
+    "read_held",
+    "read_lines",
+    "read_nothing",
+    "read_revisions",
+    "read_work",
+]
+
+T = TypeVar("T")
+
+#: A label as (item, labeler, said), or as a mapping with these keys.
+LabelLike: TypeAlias = tuple[str, str, str] | Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body, parsed as JSON."""
+        return json.loads(self.body)
+
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later; assumed if the error is a proxy's."""
+        try:
+            return bool(self.json()["error"]["retryable"])
+        except (ValueError, KeyError, TypeError):
+            return True
+
+    def error(self) -> ServerError:
+        """The response as an error."""
+        try:
+            said = self.json()["error"]
+            return ServerError(self.status, said["code"], said["message"], said.get("hint", ""))
+        except (ValueError, KeyError, TypeError):
+            text = self.body[:200].decode(errors="replace")
+            return ServerError(self.status, "unknown", text or "no message")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request.
+
+    `wait` is the time of a long poll; `idempotent` says that it may be retried when it is unknown
+    whether it arrived.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Answer], T]
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = "application/json"
+    wait: float = 0.0
+    idempotent: bool = True
+
+    def headers(self) -> dict[str, str]:
+        """The headers to send."""
+        return {"content-type": self.content_type} if self.body is not None else {}
+
+
+def call(
+    name: str,
+    read: Callable[[Answer], Any] | None = None,
+    *,
+    sent: object = None,
+    params: Mapping[str, Any] | None = None,
+    wait: float = 0.0,
+    **names: str,
+) -> Call[Any]:
+    """The request of an operation, with the names in its path; parameters may be None.
+
+    >>> call("exits", stream="posts", params={"after": 3, "limit": None}).params
+    {'after': '3'}
+    """
+    entry = OPERATIONS[name]
+    asked = {key: _text(value) for key, value in (params or {}).items() if value is not None}
+    body = None if sent is None else as_json(sent)
+    return Call(
+        entry.method,
+        entry.path_of(**names),
+        read or read_any,
+        asked,
+        body,
+        wait=wait,
+        idempotent=entry.idempotent,
+    )
+
+
+def _text(value: Any) -> str:
+    """A value as a query parameter."""
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields that are not None; older servers do not know the latest of them."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def item_line(item: Mapping[str, Any]) -> bytes:
+    """An item as a line of JSON."""
+    if not isinstance(item, Mapping):
+        raise InputError(f"got the item {item!r}, expected a mapping with an id: {{'id': ...}}")
+    return as_json(dict(item), f"item {item.get('id')!r}")
+
+
+def label_row(row: LabelLike) -> dict[str, str]:
+    """A label as an object."""
+    if isinstance(row, Mapping):
+        return dict(row)
+    try:
+        item, labeler, said = row
+    except (TypeError, ValueError):
+        raise InputError(f"got the label {row!r}, expected (item, labeler, said)") from None
+    return {"item": item, "labeler": labeler, "said": said}
+
+
+def checked_token(token: str) -> str:
+    """A token that is not empty."""
+    if not token:
+        raise InputError("the token of the assignment is empty, expected one from `next`")
+    return token
+
+
+def as_json(value: object, what: str = "the request") -> bytes:
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be sent as JSON: {error}") from error
+
+
+def read_any(answer: Answer) -> Any:
+    return answer.json() if answer.body else None
+
+
+def read_work(answer: Answer) -> Work | Nothing:
+    """An item to label, or why there is none."""
+    if answer.status == 204:
+        return Nothing(answer.headers.get("venire-reason", "empty"))
+    return Work.from_json(answer.json())
+
+
+def read_exits(answer: Answer) -> list[ItemExit]:
+    """Exits, one per line."""
+    return [ItemExit.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
+
+
+def read_revisions(answer: Answer) -> list[ItemRevision]:
+    """Revisions, one per line."""
+    return [ItemRevision.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
+
+
+def read_held(answer: Answer) -> list[Work]:
+    """The leases of a labeler."""
+    return [Work.from_json(work) for work in answer.json()]
+
+
+def read_nothing(answer: Answer) -> None:
+    """What is answered says nothing that the caller does not know."""
+
+
+def read_lines(answer: Answer) -> list[Any]:
+    """Objects, one per line."""
+    return [json.loads(line) for line in answer.body.splitlines() if line]
