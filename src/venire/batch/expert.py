@@ -21,7 +21,7 @@ from venire.batch.rounds import ENOUGH, Book, Source, costs_so_far, hear
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import InputError
-from venire.estimators.known import Gold
+from venire.estimators.given import Gold
 
 __all__ = ["SHARE", "Consulted", "Expert", "consult", "reserve"]
 

@@ -53,7 +53,7 @@ PRESETS: Final = MappingProxyType(
         "pairs": Preset(
             "Pairs",
             "Two answers to the same question: which is better?",
-            "columns id, prompt, and the two answers: first and second, or response_a and response_b",
+            "columns id, prompt and two answers: first and second, or response_a and response_b",
             {
                 **PEOPLE,
                 "classes": ["first", "second", "tie"],
