@@ -10,31 +10,6 @@ from typing import Any, Literal
 
 from venire.model import ExitReason, ItemStatus, NoteKind, NoWork, StreamStatus
 
-__all__ = [
-    "Added",
-    "Answer",
-    "AuditsView",
-    "BoundView",
-    "EventView",
-    "ExitView",
-    "GoldIn",
-    "GoldSaid",
-    "GoldView",
-    "Insights",
-    "ItemIn",
-    "ItemView",
-    "LabelIn",
-    "LabelView",
-    "Lease",
-    "NoteView",
-    "Nothing",
-    "Outcome",
-    "Progress",
-    "RevisionView",
-    "SettingsVersion",
-    "StreamView",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class StreamView:

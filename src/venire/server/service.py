@@ -31,8 +31,6 @@ from venire.server.store import Storage, WriterStats
 from venire.server.stream.engine_setup import TYPICAL
 from venire.server.webhooks.registry import Webhooks
 
-__all__ = ["Service"]
-
 #: Seconds that the metrics wait for what is in the store, and while it is down.
 PATIENCE, NO_PATIENCE = 4.0, 0.2
 

@@ -11,12 +11,12 @@ from pydantic import BaseModel
 from venire.server.pages import setting_fields
 from venire.server.pages.presets import PRESETS
 from venire.server.pages.setting_fields import groups_of
-from venire.server.retention import Retention
 from venire.server.settings import (
     MIN_SLOT,
     MOST_AHEAD,
     AlarmRules,
     DailyBudget,
+    Retention,
     StreamSettings,
     changed,
 )

@@ -21,8 +21,6 @@ from venire.server.stream.gold import KnownGold, answer_audit, known_gold, take_
 from venire.server.stream.leases import HeldLease
 from venire.server.stream.live_stream import LiveStream, Moment
 
-__all__ = ["GoldOperations"]
-
 #: How many of the verdicts that are due are listed.
 MOST_DUE: Final = 1000
 

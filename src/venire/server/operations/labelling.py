@@ -45,8 +45,6 @@ from venire.server.stream.offers import Offer
 from venire.server.stream.waiting_room import Waiter
 from venire.server.tokens import hashed
 
-__all__ = ["LabellingOperations"]
-
 _LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
 

@@ -18,8 +18,6 @@ from venire.server.store import ItemRow, Storage
 from venire.server.store.search import EXCERPT
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["Kind", "Order", "ReviewOperations"]
-
 Kind = Literal["audit", "disputed", "doubtful"]
 Order = Literal["doubt", "telling"]
 

@@ -19,11 +19,7 @@ from pydantic.fields import FieldInfo
 
 from venire.scheduling import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported
-from venire.server.retention import Retention
-from venire.server.settings import LATER, AlarmRules, DailyBudget, StreamSettings
-from venire.server.units import Unit
-
-__all__ = ["Field", "groups_of"]
+from venire.server.settings import LATER, AlarmRules, DailyBudget, Retention, StreamSettings, Unit
 
 Kind = Literal["number", "text", "flag", "long", "json", "choice"]
 

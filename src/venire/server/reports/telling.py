@@ -19,8 +19,6 @@ from venire.server.runtime.runtime import Runtime
 from venire.server.store import Storage
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["Telling", "Told", "asked_of", "reason_of"]
-
 #: How many of the latest labels to look at, how many items to list, and seconds to keep a list.
 LABELS: Final = 20_000
 MOST: Final = 100

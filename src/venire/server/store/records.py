@@ -13,38 +13,6 @@ from typing import Annotated, Final
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind, StreamStatus
 from venire.server.store.record import OneOf, Record, References, Small, Stream
 
-__all__ = [
-    "DELIVERY_KINDS",
-    "ERASED",
-    "RECORDS",
-    "STREAM_STATUSES",
-    "UNSETTLED",
-    "AlarmRow",
-    "ArchivedRow",
-    "AuditRow",
-    "CheckRow",
-    "Counts",
-    "DeliveryRow",
-    "EngineRow",
-    "EventRow",
-    "ExitRow",
-    "Exited",
-    "FollowRow",
-    "GoldRow",
-    "ItemRow",
-    "KeyRow",
-    "LabelRow",
-    "LeaseRow",
-    "NoteRow",
-    "RevisionRow",
-    "SegmentRow",
-    "SettingsRow",
-    "SnapshotRow",
-    "StreamRow",
-    "TallyRow",
-    "WebhookRow",
-]
-
 DELIVERY_KINDS: Final = ("exit", "revision", "alarm")
 
 #: What the status of a stream may be in the store: that of an archived one is closed.

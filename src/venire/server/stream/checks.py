@@ -25,8 +25,6 @@ from functools import lru_cache
 from venire.audits import ErrorBound
 from venire.server.store import CheckRow
 
-__all__ = ["Checks", "drawn"]
-
 
 def drawn(secret: bytes, stream: str, item: str, share: float) -> bool:
     """Whether the verdict on an item is drawn to be audited, with this probability.

@@ -21,18 +21,6 @@ from venire.server.stream.leases import HeldLease
 from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.tokens import hashed, lease_token
 
-__all__ = [
-    "Grant",
-    "bar",
-    "give_back",
-    "grant",
-    "rename",
-    "seat",
-    "unanswered",
-    "view",
-    "why_nothing",
-]
-
 #: Open items that are looked at one by one for what a labeler has left: a few milliseconds.
 MOST_COUNTED: Final = 20_000
 

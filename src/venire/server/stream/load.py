@@ -18,8 +18,6 @@ from venire.server.stream.leases import HeldLease, LeaseIndex
 from venire.server.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem
 from venire.server.stream.statistics import KEPT_EXITS
 
-__all__ = ["Restored", "load", "restored"]
-
 _log = logging.getLogger("venire.service")
 
 

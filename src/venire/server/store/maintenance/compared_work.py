@@ -18,8 +18,6 @@ from venire.server.store.base import Said, Storage
 from venire.server.store.maintenance.starting import Mark
 from venire.server.store.records import LeaseRow
 
-__all__ = ["LabelsCompared", "LeasesCompared", "Pair", "Whereabouts"]
-
 #: The names of an item and of a labeler who has it.
 Pair: TypeAlias = tuple[str, str]
 
