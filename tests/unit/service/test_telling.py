@@ -161,9 +161,11 @@ async def test_reviews_have_that_order_and_say_why() -> None:
 
 @running
 async def test_a_trusted_labeler_is_asked_what_tells_most_while_its_share_lasts() -> None:
-    panel = [{"id": who, "price": 1.0} for who in ("ann", "bob", "cec")]
+    panel: list[dict[str, Any]] = [{"id": who, "price": 1.0} for who in ("ann", "bob", "cec")]
     expert = {"id": "dana", "trusted": True, "price": 4.0, "capacity": 2}
-    more = {"policy": "fixed-overlap:3", "learning": "while-serving", "panel": [*panel, expert]}
+    panel.append(expert)
+    more: dict[str, Any] = {"policy": "fixed-overlap:3", "learning": "while-serving"}
+    more["panel"] = panel
     storage, clock = MemoryStorage(), ManualClock()
     async with bench(storage, clock, expert_share=0.1, **more) as b:
         await split(b, 30)  # 90 labels for 90
