@@ -186,7 +186,7 @@ STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 LONGEST_ID: Final = 200
 
 #: Settings that are not stored while they are empty, so that servers from before them read streams.
-LATER: Final = frozenset({"families", "show_left", "guarantee", "guarantee_level"})
+LATER: Final = frozenset({"families", "show_left", "guarantee", "guarantee_level", "expert_share"})
 
 #: The shortest slot, in seconds: the server has to close every one.
 MIN_SLOT: Final = 0.01
@@ -209,7 +209,8 @@ class Member(BaseModel):
     `capacity` is how many items it may hold at once. `competence` is the probability that its label
     is right, if known; otherwise it is learned. `price` is what one label of it costs, in the unit
     of the items' weights. `kind` is a note for people. What a `trusted` one says is gold: it is
-    given verdicts to audit, and no other work. A `retired` one is given nothing; its labels stay.
+    given verdicts to audit, and those that tell most (`expert_share`), and no other work. A
+    `retired` one is given nothing; its labels stay.
 
     >>> Member(id="ann").capacity
     1
@@ -386,6 +387,11 @@ class StreamSettings(PageSettings):
     """So many audits of each class of verdicts, or all that there are: of the first ones of a class
     every one is drawn, of the next as many every second, then every fourth, down to `audit_share`.
     0: all verdicts are drawn alike."""
+    expert_share: Share = 0.0
+    """The share of what all labels cost (of their number, where labelers other than the trusted
+    ones are free) that trusted labelers may cost, audits included. Up to this they are given, once
+    no audit is due, the verdicts whose truth tells most about who is right, as long as more answers
+    pay. 0: audits only."""
     guarantee: Annotated[float, Field(gt=0, lt=1), Unit("0 to 1")] | None = None
     """Verdicts are marked as guaranteed: 0.95 for at most 5 % of the marked ones wrong, whatever
     labelers do, by audits; needs `audit_share`. The others are the ones to review. A change of it,

@@ -32,7 +32,10 @@ GROUPS: Final = MappingProxyType(
             *("default_weight", "delay_cost", "label_budget", "budget"),
             *("slot_seconds", "lease_floor_seconds", "lease_ceiling_seconds"),
         ],
-        "Checks": ["audit_share", "audit_at_least", "guarantee", "guarantee_level", "revisions"],
+        "Checks": [
+            *("audit_share", "audit_at_least", "expert_share"),
+            *("guarantee", "guarantee_level", "revisions"),
+        ],
         "Alarms": ["alarms"],
         "How long history stays": ["retention"],
         "Labelling page": ["ahead", "undo_seconds", "show_left", "guidelines"],

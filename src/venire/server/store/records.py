@@ -166,9 +166,9 @@ class CheckRow(Record, table="checks", key="stream n", unique={"checks_item": "s
 class GoldRow(Record, table="gold", key="stream item"):
     """What somebody who is trusted said of an item.
 
-    `source` is `audit` for the answer to a drawn audit, `sent` for gold that was sent; `actor` and
-    `key` say by whom. `earlier` is what was corrected, the first first, as JSON: label, at, source,
-    actor and key of each.
+    `source` is `audit` for the answer to a drawn audit, `asked` for one of those that tell most,
+    `sent` for gold that was sent; `actor` and `key` say by whom. `earlier` is what was corrected,
+    the first first, as JSON: label, at, source, actor and key of each.
     """
 
     stream: Stream
