@@ -194,12 +194,18 @@ def _named(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _public(module: Module) -> list[str]:
-    """The names in `__all__`, or those that a package loads when they are used."""
+    """The names in `__all__`, or those that a package loads when used; else what is defined."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
     if "attach(__name__" not in module.source:
-        return []
+        if module.is_package:
+            return []
+        found = [n.name for n in module.tree.body if isinstance(n, _DEFINED)]
+        assigned = [n for n in module.tree.body if isinstance(n, ast.Assign | ast.AnnAssign)]
+        targets = [t for n in assigned for t in getattr(n, "targets", [getattr(n, "target", n)])]
+        found += [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        return [name for name in dict.fromkeys(found) if not name.startswith("_")]
     block = next(node for node in module.tree.body if isinstance(node, ast.If))
     return [a.name for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names]
 
