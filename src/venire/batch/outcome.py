@@ -440,7 +440,7 @@ def settle(
         None if pupil is None else _told(pupil, bought, last if voices else None, seed),
         kin,
         fitted.undecided_,
-        relations(kin, alike, fitted.undecided_),
+        relations(kin, alike, fitted.undecided_, fitted.checked_ is not None),
         fitted.rests_on_,
         fitted.checked_,
         len(work.labelers),

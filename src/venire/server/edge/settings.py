@@ -15,8 +15,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from venire.model import Role
 from venire.tools.untrusted import parse_json
 
-__all__ = ["ServerSettings"]
-
 MEBIBYTE = 1024 * 1024
 
 Positive = Annotated[int, Field(ge=1)]

@@ -22,8 +22,8 @@ from venire.server.actors import Actor, audit_row
 from venire.server.admin_messages import KeyView
 from venire.server.keys.keyring import Keyring
 from venire.server.keys.sessions import Sessions
-from venire.server.page_settings import Name
 from venire.server.runtime.runtime import Runtime
+from venire.server.settings import Name
 from venire.server.store import AuditRow, Change, DropMeta, Insert, SetMeta
 from venire.server.store.contents import compact
 from venire.server.tokens import hashed

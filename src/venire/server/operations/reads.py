@@ -49,8 +49,6 @@ from venire.server.stream.log_position import LogPosition
 from venire.server.stream.slot_clock import quantile
 from venire.whatif import Plan
 
-__all__ = ["ReadOperations", "item_view", "stream_view"]
-
 T = TypeVar("T")
 
 #: Seconds without activity after which a labeler that holds nothing is away.
@@ -94,6 +92,8 @@ class ReadOperations:
         check_cursor("exits", after, live.segment.exits if live.segment else 0)
         read = self.runtime.storage.exits
         rows = await self._after(stream, read, lambda position: position.exit, after, wait, limit)
+        if not rows:  # nothing came, or the stream was deleted meanwhile
+            return []
         proven = await guarantee_of(self.runtime, await self.runtime.live_stream(stream))
         return [marked_exit(row, proven) for row in rows]
 
