@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from venire.audits.betting import check_level, upper_count, upper_rate
+from venire.audits.intervals import check_level, upper_count, upper_rate
 from venire.audits.sampling import Drawn
 from venire.errors import InputError
 
@@ -50,7 +50,7 @@ class ErrorBound:
 
     See Also
     --------
-    venire.audits.betting : the method
+    venire.audits.intervals : the method
     """
 
     level: float = 0.95

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import clusters, screen
+from venire.cli.shared import screen, tables
 from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
     FAMILIES,
@@ -82,8 +82,8 @@ def aggregate(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=clusters.CLUSTER)] = None,
-    repartition: Annotated[bool, typer.Option("--repartition", help=clusters.REPARTITION)] = False,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=tables.CLUSTER)] = None,
+    repartition: Annotated[bool, typer.Option("--repartition", help=tables.REPARTITION)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Estimate the true label of each task and the skill of each labeler, from labels alone.
@@ -101,7 +101,7 @@ def aggregate(
     named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
     source = located(labels)
     gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
-    if promise is not None and (cluster is not None or clusters.is_several(source)):
+    if promise is not None and (cluster is not None or tables.is_several(source)):
         raise InputError(
             "--guarantee is for one file of labels: write the verdicts with --out, then use venire "
             "audit guarantee"
@@ -117,14 +117,14 @@ def aggregate(
     sources = [path for path in every if path is not None]
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
-        clusters.refuse(cluster, "--numeric")
+        tables.refuse(cluster, "--numeric")
         from venire.cli.shared.summary import aggregate_numbers
 
         return aggregate_numbers(source, right_in, called, kept, out, skills, as_json, wide)
     with ExitStack() as stack:
         working = stack.enter_context(screen.working(f"reading {source.name}"))
         estimator = method_named(method)
-        client = stack.enter_context(clusters.client_of(cluster))
+        client = stack.enter_context(tables.client_of(cluster))
         table = _labels(
             source,
             client,
@@ -334,12 +334,12 @@ def _labels(
 
     read = as_ordered if ordered else as_table
     if client is None:
-        clusters.hint(labels)
+        tables.hint(labels)
     table: Table
-    if client is not None or clusters.is_several(labels):
-        clusters.refuse_forms(form)
+    if client is not None or tables.is_several(labels):
+        tables.refuse_forms(form)
         more = columns, ordered, repartition, working
-        table = clusters.read_files(labels, client, classes, repeats, *more)
+        table = tables.read_files(labels, client, classes, repeats, *more)
     else:
         table = read(labels, classes, repeats, columns, **form, tell=screen.say)
     if not ordered and many_numbers(table.classes):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from venire.cli.shared import screen
-from venire.cli.shared.clusters import JOBS, worker_count
+from venire.cli.shared.tables import JOBS, worker_count
 from venire.tools.lazy import library
 
 if TYPE_CHECKING:

@@ -14,20 +14,27 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.cluster.placing import Place, Progress
+from venire.errors import InputError
+from venire.estimators.dawid_skene import FullModel
+from venire.estimators.given import Soft
+from venire.estimators.one_coin import CoinModel, Hits
 from venire.labels import LabelTable, Names, Repeats
 from venire.labels.partitions import Partitions, Spread, whole_table
 from venire.labels.table import Codes
+
+if TYPE_CHECKING:
+    from venire.cluster.partitions import Place, Progress
 
 __all__ = [
     "Part",
     "PartitionedTable",
     "Rows",
+    "SpreadModel",
     "add",
     "compact",
     "divided_item",
@@ -133,7 +140,7 @@ def divided_item(
 ) -> tuple[Any, int, int] | None:
     """An item that lies in two partitions, and which; None if there is none.
 
-    >>> from venire.cluster.placing import Here
+    >>> from venire.cluster.partitions import Here
     >>> one, two = (LabelTable.from_rows([(i, "ann", 0), (9, "ann", 1)]) for i in (1, 2))
     >>> divided_item(Here(), [Part(one), Part(two)], 4)
     (9, 0, 1)
@@ -296,7 +303,7 @@ class PartitionedTable(Partitions):
 
     def model(self, kind: type[Any]) -> Any:
         """A model over all partitions."""
-        from venire.cluster.model import SpreadModel
+        from venire.cluster.table import SpreadModel
 
         return SpreadModel(self, kind)
 
@@ -404,3 +411,70 @@ def _call(function: Callable[..., Any], part: Part, fixed: _Fixed, *own: Any) ->
 def _kept(part: Part, function: Callable[..., LabelTable], *arguments: Any) -> Part:
     table = function(part.table, *arguments)
     return part if table is part.table else Part(table)
+
+
+Floats = NDArray[np.float64]
+
+#: The counts that a model returns.
+COUNTS: dict[type[Any], Any] = {FullModel: Soft, CoinModel: Hits}
+
+
+class SpreadModel:
+    """Sums of the models of the partitions; attributes and methods are theirs."""
+
+    def __init__(self, table: PartitionedTable, kind: type[Any]) -> None:
+        self._table, self._kind, self._counts = table, kind, COUNTS[kind]
+        self.labelers, self.classes = len(table.labelers), len(table.classes)
+        self.rows = table.rows
+        items, self.given = table.sum(_given, kind)
+        self.items = float(items)
+
+    def shares(self) -> Any:
+        """Counts with the vote shares as posteriors."""
+        return self._counts(*self._table.sum(_shares, self._kind))
+
+    def weigh(self, posteriors: Any) -> Any:
+        """Counts with given posteriors, which lie where the items are."""
+        if not isinstance(posteriors, Spread):
+            raise InputError(
+                "got posteriors to start from and labels in partitions: start from confusions, or "
+                "from the vote"
+            )
+        return self._counts(*self._table.sum(_weighed, self._kind, posteriors))
+
+    def expect(self, *parameters: Floats) -> tuple[float, Any]:
+        """Log-likelihood and counts."""
+        height, *counts = self._table.sum(_expected, self._kind, *parameters)
+        return float(height), self._counts(*counts)
+
+    def conclude(self, *parameters: Floats) -> tuple[float, Any, Spread]:
+        """The same, and the posteriors."""
+        return *self.expect(*parameters), self._table.spread(_posteriors, self._kind, *parameters)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _given(part: Part, kind: type[Any]) -> tuple[float, Floats]:
+    model = part.model(kind)
+    return model.items, model.given
+
+
+def _shares(part: Part, kind: type[Any]) -> tuple[Floats, ...]:
+    return tuple(part.model(kind).shares())
+
+
+def _weighed(part: Part, kind: type[Any], posteriors: Floats) -> tuple[Floats, ...]:
+    return tuple(part.model(kind).weigh(posteriors))
+
+
+def _expected(part: Part, kind: type[Any], *parameters: Floats) -> tuple[Any, ...]:
+    height, counts = part.model(kind).expect(*parameters)
+    return height, *counts
+
+
+def _posteriors(part: Part, kind: type[Any], *parameters: Floats) -> Floats:
+    posteriors: Floats = part.model(kind).conclude(*parameters)[2]
+    return posteriors

@@ -21,7 +21,6 @@ from typing import Any, Self
 import numpy as np
 
 from venire.batch import Answer, NoAnswer
-from venire.connectors.judges.checks import check_number, check_text, check_url, check_whole
 from venire.connectors.models.model import (
     Said,
     Template,
@@ -31,6 +30,7 @@ from venire.connectors.models.model import (
     shares_of,
 )
 from venire.errors import GaveUp, InputError, NotNow
+from venire.files.trees import check_number, check_text, check_url, check_whole
 from venire.tools.http.connections import Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong, fault_of
 

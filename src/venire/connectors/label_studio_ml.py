@@ -17,9 +17,9 @@ from xml.sax.saxutils import quoteattr
 
 from venire.batch import Answer, NoAnswer
 from venire.connectors.http import Calling, Endpoint
-from venire.connectors.judges.checks import check_url
 from venire.connectors.models.model import Said
 from venire.errors import FileError, InputError
+from venire.files.trees import check_url
 
 __all__ = ["LabelStudioBackend", "choices_config"]
 

@@ -57,8 +57,7 @@ from venire.scheduling.kernel.desk import (
     UNDECIDED,
     Desk,
 )
-from venire.scheduling.kernel.exits import set_due_row
-from venire.scheduling.kernel.labels import LABELER, ROW, VOUCHED, Bools, Ints, revalue
+from venire.scheduling.kernel.rows import LABELER, ROW, VOUCHED, Bools, Ints, revalue, set_due_row
 
 if TYPE_CHECKING:
     from venire.engine.queue import Queue

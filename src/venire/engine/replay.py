@@ -34,8 +34,7 @@ from venire.events import (
 )
 from venire.model import Exit, Revision
 from venire.scheduling.kernel.desk import GONE, OUTSTANDING, REASONS, TOUCHES
-from venire.scheduling.kernel.exits import never_due_row
-from venire.scheduling.kernel.labels import revalue
+from venire.scheduling.kernel.rows import never_due_row, revalue
 from venire.scheduling.kernel.verdicts import depart
 
 if TYPE_CHECKING:

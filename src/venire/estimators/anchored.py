@@ -37,8 +37,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from venire.estimators.base import Floats
 from venire.estimators.dawid_skene import DawidSkene, fitted_prior, full_model
-from venire.estimators.given import Gold, Soft, check_counts, fixed_counts, settled, without_gold
-from venire.estimators.gold_votes import GoldVotes, gold_votes
+from venire.estimators.given import (
+    Gold,
+    GoldVotes,
+    Soft,
+    check_counts,
+    fixed_counts,
+    gold_votes,
+    settled,
+    without_gold,
+)
 from venire.estimators.screening.screen import screen
 from venire.estimators.votes import (
     VoteEstimator,
@@ -49,8 +57,16 @@ from venire.estimators.votes import (
     vote_shares,
 )
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given, said_counts, vote_counts
-from venire.labels.partitions import Spread, Table, each, kept, total
+from venire.labels.partitions import (
+    Spread,
+    Table,
+    each,
+    kept,
+    labels_given,
+    said_counts,
+    total,
+    vote_counts,
+)
 from venire.labels.sources import as_labels
 from venire.labels.table import has_several, several_labels
 from venire.paper.accuracy import one_coin

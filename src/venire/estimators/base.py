@@ -24,8 +24,7 @@ from venire.errors import InputError, StateError, UnknownName
 from venire.estimators.convergence import Monitor, Step
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable, Names
-from venire.labels.counts import name_draws
-from venire.labels.partitions import Partitions, Spread, Table
+from venire.labels.partitions import Partitions, Spread, Table, name_draws
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,8 +22,15 @@ from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.labels.table import keep_labels
 from venire.panels.cheapest import Chosen, best_panel, cheapest_panel
-from venire.panels.truth import AgainstTruth, against_truth
-from venire.panels.yardstick import Estimate, Verdicts, Yardstick, second_labels, verdicts_of
+from venire.panels.yardstick import (
+    AgainstTruth,
+    Estimate,
+    Verdicts,
+    Yardstick,
+    against_truth,
+    second_labels,
+    verdicts_of,
+)
 
 __all__ = ["PanelMember", "PanelReport", "Replayed", "panel_report"]
 

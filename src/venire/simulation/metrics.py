@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.display.drawing import COLOURS, axes_for
-from venire.display.html import block, facts, table
+from venire.display import COLOURS, axes_for, block, facts, table
 from venire.paper import utility
 from venire.paper.accuracy import evidence, on_grid
 from venire.scheduling.kernel.desk import REASONS

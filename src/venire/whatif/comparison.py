@@ -23,8 +23,7 @@ from venire.labels import LabelTable
 from venire.labels.sources import as_truth
 from venire.model import Exit, ItemId, LabelerId
 from venire.panels.yardstick import Estimate, Yardstick
-from venire.whatif.recorded import Recorded
-from venire.whatif.running import Drawn, Plan, Rerun, rerun
+from venire.whatif.reruns import Drawn, Plan, Recorded, Rerun, rerun
 
 __all__ = ["MEASURES", "Comparison", "Paired", "what_if"]
 

@@ -25,9 +25,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from venire.connectors.judges.answers import tokens
 from venire.connectors.judges.cache import digest
 from venire.connectors.judges.config import JudgeConfig
-from venire.connectors.judges.usage import tokens
 from venire.errors import FileError
 from venire.tools.http.connections import ApiDown, ApiError, JsonApi
 from venire.tools.http.retries import doubled

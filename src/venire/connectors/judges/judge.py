@@ -24,16 +24,21 @@ from venire.connectors.judges.answers import (
     NotSure,
     Stopped,
     Unavailable,
+    Usage,
     pooled,
+    tokens,
 )
 from venire.connectors.judges.batches import MOST_QUESTIONS, BatchBook, BatchLine, Refused
 from venire.connectors.judges.cache import Cache, digest
 from venire.connectors.judges.config import JudgeConfig
-from venire.connectors.judges.media import Media
-from venire.connectors.judges.prompt import NOT_SURE, Message, Prompt, guessed_tokens, schema
-from venire.connectors.judges.reading import label_confidence, read_label, read_rationale
-from venire.connectors.judges.responses import Completion, classify
-from venire.connectors.judges.usage import Usage, tokens
+from venire.connectors.judges.prompt import NOT_SURE, Media, Message, Prompt, guessed_tokens, schema
+from venire.connectors.judges.reading import (
+    Completion,
+    classify,
+    label_confidence,
+    read_label,
+    read_rationale,
+)
 from venire.errors import FetchError, InputError
 from venire.tools.http.connections import Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong

@@ -22,9 +22,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.tools import splitmix
+from venire.tools import draws
 from venire.tools.compiling import inlined, threaded
-from venire.tools.splitmix import GOLDEN
+from venire.tools.draws import GOLDEN
 
 __all__ = [
     "CHUNK",
@@ -447,7 +447,7 @@ def count_pass(lengths: Ints, code: Codes, order: Codes, sums: Floats, posterior
     return float(order.size - lengths[0])
 
 
-mix = inlined(splitmix.mix)
+mix = inlined(draws.mix)
 
 
 @threaded()

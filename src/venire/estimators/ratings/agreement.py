@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
-from venire.labels.counts import vote_counts, vote_entropies
-from venire.labels.partitions import Table, total
+from venire.labels.partitions import Table, total, vote_counts, vote_entropies
 from venire.labels.sources import as_table
 from venire.labels.sources.truth import as_ordered, numbers_of
 

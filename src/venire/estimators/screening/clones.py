@@ -27,8 +27,7 @@ from scipy.special import bdtrc, betaln, ndtr, ndtri, xlog1py, xlogy
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given
-from venire.labels.partitions import Table, gathered, total
+from venire.labels.partitions import Table, gathered, labels_given, total
 from venire.labels.sources import as_labels
 from venire.labels.table import drop_empty, keep_labels
 

@@ -48,9 +48,15 @@ from venire.scheduling.kernel.desk import (
     forget,
     with_rows_of,
 )
-from venire.scheduling.kernel.eligibility import any_eligible, in_group, mark_barred
-from venire.scheduling.kernel.exits import make_settle
-from venire.scheduling.kernel.labels import find, make_hear, revalue
+from venire.scheduling.kernel.rows import (
+    any_eligible,
+    find,
+    in_group,
+    make_hear,
+    make_settle,
+    mark_barred,
+    revalue,
+)
 from venire.scheduling.kernel.verdicts import add_up, add_votes, confidence_in
 from venire.tools.compiling import inlined, kernel
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.scheduling.kernel.desk import FREE_SHELF, SERVING, TOUCHES, Desk, Records, room
-from venire.scheduling.kernel.eligibility import barred
+from venire.scheduling.kernel.rows import barred
 from venire.tools.compiling import inlined
 
 __all__ = [

@@ -27,8 +27,6 @@ from venire.scheduling.kernel.desk import (
     room,
     touch,
 )
-from venire.scheduling.kernel.eligibility import eligible_count, may_take
-from venire.scheduling.kernel.exits import set_due
 from venire.scheduling.kernel.queues import (
     begin_serving,
     dequeue,
@@ -38,6 +36,7 @@ from venire.scheduling.kernel.queues import (
     move,
     release,
 )
+from venire.scheduling.kernel.rows import eligible_count, may_take, set_due
 from venire.tools.compiling import inlined, kernel
 from venire.tools.draws import below
 

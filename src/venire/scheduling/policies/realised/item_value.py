@@ -69,7 +69,7 @@ from typing import Final
 from venire.model import MOST_WEIGHT
 from venire.paper import utility
 from venire.scheduling.kernel.desk import BARRED, COSTLY, PENDING, PRICED, SETTING, Desk
-from venire.scheduling.kernel.eligibility import (
+from venire.scheduling.kernel.rows import (
     eligible_count,
     first_eligible,
     first_unmarked,

@@ -49,8 +49,8 @@ from venire.scheduling.kernel.desk import (
     room,
     touch,
 )
-from venire.scheduling.kernel.exits import never_due, waits
 from venire.scheduling.kernel.queues import begin_serving, enqueue, make_turn, move, release
+from venire.scheduling.kernel.rows import never_due, waits
 from venire.scheduling.policies.realised.arrival_rates import (
     FLOOR,
     MEMORY,
