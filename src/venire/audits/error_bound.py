@@ -11,8 +11,6 @@ from venire.audits.intervals import check_level, upper_count, upper_rate
 from venire.audits.sampling import Drawn
 from venire.errors import InputError
 
-__all__ = ["AuditReport", "ErrorBound", "audit_bounds"]
-
 
 @dataclass
 class ErrorBound:
@@ -186,7 +184,6 @@ def audit_bounds(
 
 
 def _audited(gold: Mapping[Any, Hashable | None], listed: list[Drawn]) -> list[Drawn]:
-    """The list up to the last that has gold."""
     known = [i for i, (task, _) in enumerate(listed) if gold.get(task) is not None]
     return listed[: known[-1] + 1] if known else []
 

@@ -32,8 +32,6 @@ from numpy.typing import ArrayLike, NDArray
 from venire.audits.intervals import SLACK, check_level, log_capital
 from venire.errors import InputError
 
-__all__ = ["ExitGuarantee", "ExitThreshold", "exit_guarantee", "most_wrong", "thresholds"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -33,8 +33,6 @@ from numpy.typing import ArrayLike, NDArray
 from venire.audits.intervals import SLACK, check_level, log_factorials, upper_count
 from venire.errors import InputError
 
-__all__ = ["Curve", "Guarantee", "Threshold", "cuts_of", "guarantee", "log_evidence", "passed"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

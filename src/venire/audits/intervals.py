@@ -76,25 +76,6 @@ from scipy.special import betainc, betaincinv, betaln, gammaln
 
 from venire.errors import InputError
 
-__all__ = [
-    "Interval",
-    "added",
-    "check_level",
-    "exact_interval",
-    "finite_interval",
-    "log_capital",
-    "log_capitals",
-    "log_factorials",
-    "mean_interval",
-    "missed_ever",
-    "sequence_interval",
-    "share_interval",
-    "tuned",
-    "upper_count",
-    "upper_rate",
-]
-
-
 Floats = NDArray[np.float64]
 
 

@@ -39,8 +39,6 @@ from venire.audits.intervals import (
 from venire.audits.sampling import cells_of, halvings, merged
 from venire.errors import InputError
 
-__all__ = ["Rate", "Sample", "precision_of", "rate_difference", "recall_of", "share_of", "win_rate"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from venire.labels.partitions import Spread, Table
     from venire.tools.addresses import PathOrAddress
 
-__all__ = ["aggregate", "finite"]
 
 LABELS = (
     "The labels: CSV, Parquet, JSON Lines or .xlsx with task,worker,label or other usual names, or "
@@ -200,7 +199,6 @@ def _guaranteed(
 def _fit(
     estimator: BaseEstimator, table: Table, gold: PathOrAddress | None, columns: Sequence[str]
 ) -> BaseEstimator:
-    """Fit the estimator, with gold if there is any."""
     if gold is None:
         return estimator.fit(table)
     from venire.cli.shared.summary import count_truth
@@ -240,7 +238,6 @@ def _relate(
     table: Table,
     columns: Sequence[str],
 ) -> None:
-    """Tell the estimator who may share errors, if it can use that."""
     if hasattr(estimator, "families"):
         estimator.set_params(families=families_of(families, labels, table, columns))
     elif families is not None:
@@ -251,7 +248,6 @@ def _relate(
 
 
 def _known(table: LabelTable, codes: NDArray[np.int64]) -> list[tuple[Any, int]]:
-    """The items whose class is known, with its code."""
     return [(table.items[i], int(codes[i])) for i in (codes >= 0).nonzero()[0].tolist()]
 
 

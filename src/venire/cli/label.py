@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from venire.files.audits import KnownLabels
     from venire.tools.addresses import PathOrAddress
 
-__all__ = ["label"]
 
 ITEMS = "The items: JSON Lines or CSV with id and optionally weight, target and eligible."
 PANEL = "The labelers: YAML, TOML or JSON with id, price, and call, column or a model."
@@ -222,7 +221,6 @@ def _ask(
     budget: tuple[float | None, int | None, float | None],
     options: dict[str, Any],
 ) -> Labelled:
-    """Ask the labelers of a panel about items."""
     from venire.batch.asking import close_labelers
     from venire.batch.labelling import label as run
     from venire.cli.shared.worlds import find_callable

@@ -18,7 +18,6 @@ from venire.tools.lazy import library
 if TYPE_CHECKING:
     from venire.scheduling import Learning, Policy
 
-__all__ = ["warm_up"]
 
 ONLY = "Only what a server needs, for streams with its default policy; needs the extra serve."
 

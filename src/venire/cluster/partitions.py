@@ -30,9 +30,6 @@ from venire.labels.sources.files import is_json_lines, is_parquet
 from venire.labels.sources.truth import by_size
 from venire.tools.addresses import Address, PathOrAddress, located
 
-__all__ = ["LOCAL", "Here", "OnDask", "Place", "Progress", "connected", "files_of", "partitioned"]
-
-
 #: The address that stands for a cluster of this machine.
 LOCAL = "local"
 
@@ -131,7 +128,6 @@ class Here:
         return function(*arguments)
 
     def share(self, value: Any) -> Any:
-        """The value."""
         return value
 
     def results(self, handles: Sequence[Any], progress: Progress | None = None) -> list[Any]:

@@ -30,20 +30,6 @@ from venire.labels.table import Codes
 if TYPE_CHECKING:
     from venire.cluster.partitions import Place, Progress
 
-__all__ = [
-    "Part",
-    "PartitionedTable",
-    "Rows",
-    "SpreadModel",
-    "add",
-    "compact",
-    "divided_item",
-    "joined",
-    "of_table",
-    "plain",
-    "shuffled",
-]
-
 
 class Part:
     """The table of a partition, and the model of it that was asked for last.
@@ -75,7 +61,6 @@ class Part:
 
 
 def of_table(part: Part, function: Callable[..., Any], *arguments: Any) -> Any:
-    """A function of the table of a partition."""
     return function(part.table, *arguments)
 
 
@@ -225,7 +210,6 @@ def _take(pieces: list[LabelTable], j: int) -> LabelTable:
 
 
 def _merged(pieces: list[LabelTable], repeats: Repeats) -> Part:
-    """One partition of pieces of the others."""
     places: dict[Any, int] = {}
     codes = [
         np.array([places.setdefault(name, len(places)) for name in plain(piece.items)], np.int64)
@@ -283,7 +267,6 @@ class PartitionedTable(Partitions):
         self.rows, self.sources = sum(counts), tuple(sources)
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Rows:
-        """What a function of each table returns; it stays where it is."""
         return self.spread(of_table, function, *arguments)
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -291,7 +274,6 @@ class PartitionedTable(Partitions):
         return self.sum(of_table, function, *arguments)
 
     def kept(self, function: Callable[..., LabelTable], *arguments: Any) -> PartitionedTable:
-        """The partitions that a function makes of these."""
         parts = self._map(_kept, function, *arguments)
         names = self.labelers, self.classes
         return PartitionedTable(self._place, parts, self._counts, names, self.sources)
@@ -308,7 +290,6 @@ class PartitionedTable(Partitions):
         return SpreadModel(self, kind)
 
     def spread(self, function: Callable[..., Any], *arguments: Any) -> Rows:
-        """What a function of each `Part` returns."""
         return Rows(self._place, self._map(function, *arguments))
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -342,7 +323,6 @@ class PartitionedTable(Partitions):
         ]
 
     def gather(self) -> LabelTable:
-        """All labels as one table, in this process."""
         return self._whole
 
     @cached_property
@@ -351,7 +331,6 @@ class PartitionedTable(Partitions):
 
     @property
     def items(self) -> Names:
-        """The names of the items, gathered."""
         return self._whole.items
 
     @property
@@ -361,7 +340,6 @@ class PartitionedTable(Partitions):
 
     @property
     def labeler(self) -> Codes:
-        """The labeler of each label, gathered."""
         return self._whole.labeler
 
     @property
@@ -430,7 +408,6 @@ class SpreadModel:
         self.items = float(items)
 
     def shares(self) -> Any:
-        """Counts with the vote shares as posteriors."""
         return self._counts(*self._table.sum(_shares, self._kind))
 
     def weigh(self, posteriors: Any) -> Any:
@@ -448,7 +425,6 @@ class SpreadModel:
         return float(height), self._counts(*counts)
 
     def conclude(self, *parameters: Floats) -> tuple[float, Any, Spread]:
-        """The same, and the posteriors."""
         return *self.expect(*parameters), self._table.spread(_posteriors, self._kind, *parameters)
 
     def __enter__(self) -> Self:

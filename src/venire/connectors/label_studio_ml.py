@@ -21,8 +21,6 @@ from venire.connectors.models.model import Said
 from venire.errors import FileError, InputError
 from venire.files.trees import check_url
 
-__all__ = ["LabelStudioBackend", "choices_config"]
-
 
 class LabelStudioBackend(Endpoint):
     """An ML backend of Label Studio that predicts one choice for each task.
@@ -63,7 +61,6 @@ class LabelStudioBackend(Endpoint):
         price: float = 0.0,
         calling: Calling | None = None,
     ) -> None:
-        """See the class."""
         if label_config is None and not classes:
             raise InputError(f"labeler {id!r} needs classes, or label_config, a file .xml")
         given = choices_config(classes or (), fields) if label_config is None else label_config

@@ -58,8 +58,6 @@ from venire.scheduling.kernel.desk import (
 from venire.scheduling.kernel.rows import Bools, Ints, look_up, never_due_row, revalue
 from venire.scheduling.kernel.verdicts import believe, decide_row, depart, let_go_row
 
-__all__ = ["FILING", "Queue", "Visits", "untracked"]
-
 #: How many labelers must have come, and of how many one may have come again.
 CAME, ONE_IN = 20, 20
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from venire.engine.state import State
     from venire.engine.verbs import Slots
 
-__all__ = ["engine_version", "follow"]
 
 #: The packages that decide, beside the modules at the root.
 _DECIDES: Final = ("engine", "estimators", "labels", "paper", "scheduling", "tools")
@@ -215,7 +214,6 @@ def _let_go(
 
 
 def _revise_as(state: State, revisions: Sequence[Revision]) -> None:
-    """Items that have left have these verdicts from now on."""
     for revision in revisions:
         kept, verdict = state.departed.items.get(revision.item), revision.verdict
         if kept is None:

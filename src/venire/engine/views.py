@@ -20,8 +20,6 @@ from venire.scheduling.kernel.desk import COUNTER
 if TYPE_CHECKING:
     from venire.engine.scheduler import Scheduler
 
-__all__ = ["Pictured", "Views"]
-
 
 class Pictured:
     """The part of a scheduler that shows it."""

@@ -71,24 +71,6 @@ from venire.labels.sources import as_labels
 from venire.labels.table import has_several, several_labels
 from venire.paper.accuracy import one_coin
 
-__all__ = [
-    "OVERRULED",
-    "WEIGHED",
-    "Anchored",
-    "agreed_shares",
-    "agreements",
-    "capped",
-    "clearly_rarer",
-    "equal_votes",
-    "fill",
-    "mean_of",
-    "near_the_vote",
-    "prior_votes",
-    "purity",
-    "silenced",
-    "unmixed",
-]
-
 #: A class is clearly rarer if its share is lower by this many standard errors.
 CLEAR: Final = 3.0
 
@@ -432,7 +414,6 @@ class Anchored(VoteEstimator):
     def _likelihood(
         self, table: Table, rows: Floats, shares: Floats, told: GoldVotes | None
     ) -> float:
-        """The log-likelihood of the labels, and of the gold."""
         square = np.ascontiguousarray(rows.transpose(0, 2, 1))
         unknown = table if told is None else without_gold(table, told.known)
         with full_model(unknown, self.threads) as model:

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from venire.estimators.frames import Backend
     from venire.estimators.given import Soft
 
-__all__ = [
-    "TINY",
-    "BaseEstimator",
-    "CompetenceEstimator",
-    "Floats",
-    "Parameters",
-    "three_arrays",
-    "winners",
-]
-
 
 def winners(
     posteriors: NDArray[np.float64], items: Names, classes: Names, seed: int = 0

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
     from venire.estimators.base import BaseEstimator
 
-__all__ = [
-    "Backend",
-    "frame_of",
-    "part_columns",
-    "plot_skills",
-    "shown",
-    "shown_tables",
-    "skill_columns",
-    "verdict_columns",
-]
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 

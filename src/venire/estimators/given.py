@@ -25,25 +25,6 @@ from venire.labels.partitions import Table, each, kept, total
 from venire.labels.table import keep_items
 from venire.paper.accuracy import one_coin
 
-__all__ = [
-    "ClassPrior",
-    "Gold",
-    "GoldVotes",
-    "History",
-    "Soft",
-    "check_class_prior",
-    "check_counts",
-    "fixed_counts",
-    "gold_classes",
-    "gold_votes",
-    "history_counts",
-    "known_classes",
-    "settled",
-    "shares_by",
-    "without_gold",
-]
-
-
 Gold = Mapping[Any, Hashable]
 History = Mapping[Any, ArrayLike]
 ClassPrior = Literal["learned", "uniform"]

@@ -33,8 +33,6 @@ from venire.estimators.passes.vote_counts import certain_share, dependence_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import labels_given, total
 
-__all__ = ["dependence", "implied_intervals", "skill_draws", "skill_intervals", "why_wide"]
-
 #: Sweeps that are kept, and burn-in sweeps before them.
 SWEEPS: Final = 500
 WARM_UP: Final = 100

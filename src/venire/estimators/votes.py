@@ -18,19 +18,6 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, labels_given, total
 from venire.labels.sources import as_labels
 
-__all__ = [
-    "PANEL_LABELS",
-    "MajorityVote",
-    "VoteEstimator",
-    "WeightedMajority",
-    "implied_confusions",
-    "implied_skills",
-    "one_iteration",
-    "posterior_mass",
-    "soft_counts",
-    "vote_shares",
-]
-
 #: Pseudo-labels of the whole panel in each row, so that one label makes nobody infallible.
 PANEL_LABELS: Final = 2.0
 

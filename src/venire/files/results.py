@@ -33,17 +33,6 @@ from venire.tools.untrusted import harmless
 if TYPE_CHECKING:
     from venire.estimators.base import BaseEstimator
 
-__all__ = [
-    "Output",
-    "assignments_output",
-    "check_targets",
-    "columns_output",
-    "exits_output",
-    "skills_output",
-    "verdicts_output",
-    "write_outputs",
-]
-
 
 #: Known file name endings; .pq is Parquet, .ndjson is JSON Lines.
 ENDINGS: Final = (".csv", ".parquet", ".pq", ".jsonl", ".ndjson", ".dataset")

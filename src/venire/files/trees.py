@@ -17,24 +17,6 @@ from venire.errors import FileError, InputError
 from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json
 
-__all__ = [
-    "BadKey",
-    "Keys",
-    "Tree",
-    "check_classes",
-    "check_name",
-    "check_number",
-    "check_text",
-    "check_truth",
-    "check_url",
-    "check_whole",
-    "parse_tree",
-    "read_text",
-    "read_toml",
-    "read_tree",
-    "shown_path",
-]
-
 Keys = tuple[str | int, ...]
 
 
@@ -74,7 +56,6 @@ def parse_tree(text: str, path: Path) -> Tree:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

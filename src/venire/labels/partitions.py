@@ -24,27 +24,6 @@ from numpy.typing import NDArray
 from venire.labels.table import LabelTable, Names
 from venire.tools.draws import mix
 
-__all__ = [
-    "Partitions",
-    "Spread",
-    "Table",
-    "each",
-    "gathered",
-    "item_draws",
-    "kept",
-    "label_draws",
-    "labels_given",
-    "name_codes",
-    "name_draws",
-    "pieces",
-    "said_counts",
-    "sizes",
-    "total",
-    "vote_counts",
-    "vote_entropies",
-    "whole_table",
-]
-
 
 class Spread(ABC):
     """Arrays with a row for each item, one for each partition, that stay where they are."""

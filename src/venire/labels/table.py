@@ -23,25 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 from venire.errors import InputError, UnknownName
 from venire.tools.compiling import threaded
 
-__all__ = [
-    "Codes",
-    "LabelTable",
-    "Names",
-    "Repeats",
-    "drop_empty",
-    "has_several",
-    "is_sorted",
-    "keep_items",
-    "keep_labelers",
-    "keep_labels",
-    "offsets",
-    "several_labels",
-    "slice_items",
-    "sort_key",
-    "sort_labels",
-]
-
-
 Names = Sequence[Any] | NDArray[Any]
 Codes = NDArray[np.integer[Any]]
 Repeats = Literal["error", "first", "last"]
@@ -86,7 +67,6 @@ class LabelTable:
 
     @property
     def item(self) -> NDArray[np.int64]:
-        """The item of each entry."""
         return np.repeat(np.arange(len(self.items)), np.diff(self.start))
 
     @classmethod
@@ -329,7 +309,6 @@ Ints = NDArray[np.int64]
 
 @threaded()
 def is_sorted(item: Codes, labeler: Codes) -> bool:
-    """Whether the labels are sorted by item, then labeler."""
     for e in range(1, item.size):
         if item[e] < item[e - 1] or (item[e] == item[e - 1] and labeler[e] < labeler[e - 1]):
             return False

@@ -18,8 +18,6 @@ from venire.offline.schedule import plan
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Certificate", "certify", "plot_certificate", "schedule_columns", "shown_certificate"]
-
 
 def schedule_columns(certificate: Certificate) -> dict[str, list[int]]:
     """The columns of `Certificate.to_frame`, by slot."""

@@ -54,21 +54,6 @@ from venire.offline.instance import Instance, Problem
 from venire.offline.one_item import Workspace, best_set, workspace_for
 from venire.tools.compiling import kernel
 
-__all__ = [
-    "Priced",
-    "adjust",
-    "adjust_slots",
-    "bound_at",
-    "candidates",
-    "find_prices",
-    "gains",
-    "linear_prices",
-    "medium",
-    "sets",
-    "sweeps_for",
-]
-
-
 Floats = NDArray[np.float64]
 
 

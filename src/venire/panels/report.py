@@ -32,8 +32,6 @@ from venire.panels.yardstick import (
     verdicts_of,
 )
 
-__all__ = ["PanelMember", "PanelReport", "Replayed", "panel_report"]
-
 #: The most replays whose verdicts are kept.
 KEPT: Final = 256
 
@@ -74,7 +72,6 @@ class Replayed:
         return Auto(self._families, seed=self._seed).fit(left)
 
     def verdicts(self, members: Iterable[int]) -> Verdicts:
-        """Their verdicts."""
         some = frozenset(members)
         if not some:
             return np.zeros((len(self.table.items), len(self.table.classes)))
@@ -384,7 +381,6 @@ def _members(
 
 
 def _others(groups: tuple[CloneGroup, ...]) -> dict[Hashable, Names]:
-    """For each member of a group the other members."""
     return {
         name: tuple(other for other in group.members if other != name)
         for group in groups

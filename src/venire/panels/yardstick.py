@@ -52,17 +52,6 @@ from venire.estimators.base import BaseEstimator
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable
 
-__all__ = [
-    "AgainstTruth",
-    "Estimate",
-    "Verdicts",
-    "Yardstick",
-    "against_truth",
-    "second_labels",
-    "verdicts_of",
-]
-
-
 Floats = NDArray[np.float64]
 
 #: The share of each class in the verdict on each item, items x classes: 1 for the verdict, 1/t

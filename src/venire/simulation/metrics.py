@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from venire.simulation.run import Run
 
-__all__ = ["Ledger", "item_columns", "keep_ledger", "label_columns", "plot_run", "shown_run"]
-
 
 def item_columns(run: Run, first: int | None = None) -> dict[str, list[Any]]:
     """The columns of `Run.to_frame`, of all items or of the first ones only."""

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
     from venire.offline import Certificate
 
-__all__ = ["Run", "run_of", "simulate"]
-
 
 #: A billion; the arrays of a longer run would not fit into memory.
 MOST_SLOTS = 10**9
@@ -109,7 +107,6 @@ def simulate(
 
 
 def _active(policy: Policy, learning: Learning | None, slot: int) -> Policy:
-    """The active policy in a slot."""
     return (learning.phase(slot) if learning else None) or policy
 
 
@@ -378,7 +375,6 @@ class Run:
 
 
 def _each(records: NDArray[Any], *columns: str, piece: int = 65_536) -> Iterator[tuple[Any, ...]]:
-    """The records as tuples of plain numbers, read in pieces."""
     for start in range(0, len(records), piece):
         part = records[start : start + piece]
         yield from zip(*(part[name].tolist() for name in columns), strict=True)

@@ -23,19 +23,6 @@ from venire.labels import LabelTable
 from venire.model import MOST_WEIGHT, Item, Labeler
 from venire.scheduling.by_name import made_of
 
-__all__ = [
-    "Arrivals",
-    "Bursty",
-    "Fixed",
-    "Items",
-    "Poisson",
-    "Trace",
-    "World",
-    "arrivals_named",
-    "weights_named",
-]
-
-
 #: The most excluded labelers that are listed for an item; with more it gets a group.
 FEW = 4
 

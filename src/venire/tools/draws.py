@@ -13,9 +13,6 @@ import numpy as np
 
 from venire.tools.compiling import inlined
 
-__all__ = ["GOLDEN", "below", "mix", "uniform"]
-
-
 #: The step of SplitMix64: 2**64 over the golden ratio.
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 

@@ -25,8 +25,6 @@ from venire.model import Exit, ItemId, LabelerId
 from venire.panels.yardstick import Estimate, Yardstick
 from venire.whatif.reruns import Drawn, Plan, Recorded, Rerun, rerun
 
-__all__ = ["MEASURES", "Comparison", "Paired", "what_if"]
-
 #: Blocks of consecutive items whose means are compared.
 BLOCKS: Final = 20
 
@@ -326,7 +324,6 @@ def _percent(share: float) -> str:
 
 
 def _blocked(values: Floats) -> Estimate:
-    """The mean and its standard error, from the means of consecutive blocks."""
     return Estimate(float(values.mean()), math.sqrt(_variance(values)))
 
 

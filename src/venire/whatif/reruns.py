@@ -34,9 +34,6 @@ from venire.model import Assignment, Bounds, Exit, ExitReason, ItemId, Label, La
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.kernel.desk import PENDING
 
-__all__ = ["Asked", "Drawn", "Pair", "Plan", "Recorded", "Rerun", "rerun"]
-
-
 Pair = tuple[ItemId, LabelerId]
 
 

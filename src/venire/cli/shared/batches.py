@@ -22,36 +22,6 @@ if TYPE_CHECKING:
     from venire.files.audits import KnownLabels
     from venire.student import Student
 
-__all__ = [
-    "BUDGET",
-    "COSTS",
-    "EXPERT_SHARE",
-    "GOLD",
-    "JOURNAL",
-    "LABELS",
-    "LABELS_OUT",
-    "OUT",
-    "PER_ITEM",
-    "PROBABILITIES",
-    "REPORT",
-    "SEED",
-    "STUDENT",
-    "TARGET",
-    "TRUTH",
-    "budget_of",
-    "check_promise",
-    "check_report",
-    "gold_of_file",
-    "kept_promise",
-    "print_labelled",
-    "say_labelled",
-    "student_of",
-    "truth_of",
-    "warn_target",
-    "watched",
-    "write_labelled",
-]
-
 
 BUDGET = "The most to spend, in the currency of the prices."
 LABELS = "The most labels to buy."
@@ -98,7 +68,6 @@ def budget_of(
 
 
 def student_of(field: str | None) -> Student | None:
-    """The student of the option --student."""
     if field is None:
         return None
     from venire.student import Student

@@ -14,19 +14,6 @@ from rich.status import Status
 
 from venire.tools.compiling import Notice
 
-__all__ = [
-    "INTERRUPTED",
-    "Progress",
-    "bar",
-    "compiling",
-    "fail",
-    "say",
-    "show_warning",
-    "warn",
-    "working",
-]
-
-
 #: Called with the number done and the total.
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -52,7 +39,6 @@ def fail(message: str) -> int:
 
 
 def warn(message: str) -> None:
-    """Print a warning."""
     say(f"warning: {message}")
 
 
@@ -64,7 +50,6 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A Python warning in one line, for `warnings.showwarning`."""
     warn(str(message))
 
 

@@ -29,15 +29,6 @@ if TYPE_CHECKING:
     from venire.labels import Repeats
     from venire.tools.addresses import PathOrAddress
 
-__all__ = [
-    "aggregate_numbers",
-    "agreement",
-    "count_truth",
-    "grounds",
-    "related",
-    "scores",
-    "summary",
-]
 
 #: How many labelers to list.
 NAMED = 3

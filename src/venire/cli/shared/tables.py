@@ -20,28 +20,6 @@ if TYPE_CHECKING:
     from venire.labels.partitions import Table
     from venire.tools.addresses import PathOrAddress
 
-__all__ = [
-    "CLUSTER",
-    "FAMILIES",
-    "JOBS",
-    "MERGE",
-    "REPARTITION",
-    "WIDE",
-    "client_of",
-    "columns_of",
-    "families_of",
-    "gold_of",
-    "hint",
-    "is_several",
-    "prices_of",
-    "read_files",
-    "refuse",
-    "related_lines",
-    "repeats_of",
-    "true_labels",
-    "worker_count",
-]
-
 
 FAMILIES = (
     "Who may share errors: a file with labeler,family, or a YAML, TOML or JSON mapping of labeler "
@@ -237,7 +215,6 @@ def worker_count(jobs: int | None, cluster: str | None = None) -> int:
 
 @contextmanager
 def client_of(cluster: str | None) -> Iterator[Any]:
-    """A client of the cluster; None without one."""
     if cluster is None:
         yield None
         return
@@ -348,6 +325,5 @@ def refuse_forms(form: dict[str, bool]) -> None:
 
 
 def refuse(cluster: str | None, what: str) -> None:
-    """An error about an option that needs one process."""
     if cluster is not None:
         raise InputError(f"--cluster and {what} exclude each other: it needs all in one process")

@@ -20,20 +20,6 @@ from typing import Any, Protocol, runtime_checkable
 from venire.batch.choice import edge
 from venire.errors import GaveUp, NotNow, VenireError
 
-__all__ = [
-    "Answer",
-    "Answers",
-    "JudgeFault",
-    "NoLabel",
-    "NotSure",
-    "Price",
-    "Stopped",
-    "Unavailable",
-    "Usage",
-    "pooled",
-    "voices",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -60,7 +46,6 @@ class JudgeFault(VenireError):
     """
 
     def __init__(self, judge: str, why: str, cost: float = 0.0) -> None:
-        """Which judge, and why."""
         self.judge, self.why, self.cost = judge, why, cost
         super().__init__(f"judge {judge}: {why}")
 
@@ -107,9 +92,7 @@ class Answers(Protocol):
         """Label an item; raises a `JudgeFault` if there is no label."""
         ...
 
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
+    async def close(self) -> None: ...
 
 
 def pooled(answers: Sequence[Answer], classes: Sequence[str]) -> Mapping[str, float]:
@@ -174,7 +157,6 @@ class Price:
     output: float = 0.0
 
     def of(self, read: int, written: int) -> float:
-        """The price of tokens read and written."""
         return (read * self.input + written * self.output) / MILLION
 
     def less(self, discount: float) -> Price:
@@ -222,7 +204,6 @@ class Usage:
         return cost
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON, for reports."""
         return {**vars(self), "faults": dict(sorted(self.faults.items()))}
 
     def summary(self) -> str:

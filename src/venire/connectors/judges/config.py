@@ -26,8 +26,6 @@ from venire.files.trees import (
     check_whole,
 )
 
-__all__ = ["JudgeConfig"]
-
 OPENAI, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
 
 #: What decides the answers of a judge, and not only when, where and at what price they come.

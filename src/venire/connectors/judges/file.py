@@ -29,8 +29,6 @@ from venire.errors import FileError
 from venire.files.trees import BadKey, Tree, read_tree, shown_path
 from venire.tools.csv_rows import shown
 
-__all__ = ["AnyJudge", "judges_of", "open_judges", "read_judges"]
-
 AnyJudge = Judge | PairJudge
 
 

@@ -43,8 +43,6 @@ from venire.errors import FetchError, InputError
 from venire.tools.http.connections import Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong
 
-__all__ = ["Judge"]
-
 T = TypeVar("T")
 
 LOG = logging.getLogger("venire.judges")
@@ -477,7 +475,6 @@ def _unusable(done: Completion) -> str:
 
 
 def _own_text(done: Completion) -> tuple[str, str | None]:
-    """The text of an answer of its own."""
     why = _unusable(done)
     return why or "empty", (done.text.strip() or None) if not why else None
 

@@ -36,9 +36,6 @@ from venire.files.trees import BadKey
 from venire.tools.http.connections import PLAIN, TooLarge, content_of, resolve
 from venire.tools.lazy import library
 
-__all__ = ["NOT_SURE", "Media", "Message", "Prompt", "guessed_tokens", "kind_of", "schema"]
-
-
 #: What a judge may say in place of a class, if its configuration has `not_sure`.
 NOT_SURE: Final = "not sure"
 
@@ -168,7 +165,6 @@ class Prompt:
 
 
 def _fields(item: Any) -> dict[str, Any]:
-    """The fields of an item by name."""
     named = item.items() if isinstance(item, Mapping) else ()
     return {name: value for name, value in named if isinstance(name, str)}
 

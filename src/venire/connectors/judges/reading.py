@@ -25,9 +25,6 @@ from typing import Any, Final
 
 from venire.tools.http.retries import Halt, Reject, Retry, fault_of
 
-__all__ = ["Completion", "classify", "label_confidence", "read_label", "read_rationale"]
-
-
 #: Characters of a rationale that are kept.
 MOST_RATIONALE: Final = 2_000
 

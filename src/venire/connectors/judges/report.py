@@ -22,8 +22,6 @@ from venire.connectors.judges.pairs import PairJudge
 from venire.errors import InputError
 from venire.labels import LabelTable
 
-__all__ = ["check_judges", "forecast", "judge_lines", "judges_html", "judges_record"]
-
 #: Half of Wilson's and the bias's 95 %, in standard errors.
 _Z: Final = 1.96
 

@@ -26,20 +26,6 @@ from venire.tools import draws
 from venire.tools.compiling import inlined, threaded
 from venire.tools.draws import GOLDEN
 
-__all__ = [
-    "CHUNK",
-    "arrange",
-    "count_pass",
-    "draw_pass",
-    "full_pass",
-    "odds_shares",
-    "one_coin_pass",
-    "pair_pass",
-    "share_pass",
-    "sigmoids",
-    "weigh_pass",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from venire.labels.partitions import Table, total, vote_counts, vote_entropies
 from venire.labels.sources import as_table
 from venire.labels.sources.truth import as_ordered, numbers_of
 
-__all__ = ["Level", "alpha_of", "coincidences", "krippendorff_alpha", "vote_entropy"]
-
 Floats = NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
 

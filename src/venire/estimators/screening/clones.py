@@ -31,18 +31,6 @@ from venire.labels.partitions import Table, gathered, labels_given, total
 from venire.labels.sources import as_labels
 from venire.labels.table import drop_empty, keep_labels
 
-__all__ = [
-    "CloneGroup",
-    "ClonePair",
-    "Clones",
-    "PairCounts",
-    "Panel",
-    "find_clones",
-    "fit_panel",
-    "manageable",
-    "panel_pairs",
-]
-
 #: A pair that stands out by more than this is left out when the l are fitted.
 OUTLIER: Final = 3.0
 

@@ -39,16 +39,6 @@ from venire.estimators.screening.clones import manageable
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, item_draws, label_draws, said_counts
 
-__all__ = [
-    "DEPENDENT",
-    "UNKNOWN",
-    "USUAL",
-    "Independence",
-    "Pairs",
-    "beyond_noise",
-    "independence",
-]
-
 Ints = NDArray[np.int64]
 
 #: Up to this excess the errors pass for independent, from the other on they do not.

@@ -18,8 +18,6 @@ from venire.labels.partitions import Table, kept, labels_given, said_counts, tot
 from venire.labels.sources import as_labels
 from venire.labels.table import has_several, keep_labelers, several_labels
 
-__all__ = ["Screened", "constant_labelers", "find_constant", "screen"]
-
 #: A labeler who says one class with at least this share, in at least this many labels, is tested.
 MOSTLY: Final = 0.95
 FEWEST: Final = 8

@@ -60,16 +60,6 @@ from venire.scheduling.kernel.rows import (
 from venire.scheduling.kernel.verdicts import add_up, add_votes, confidence_in
 from venire.tools.compiling import inlined, kernel
 
-__all__ = [
-    "compiled",
-    "next_short",
-    "note_rows",
-    "note_stand",
-    "put_to_work",
-    "refile_all",
-    "survey",
-]
-
 Ints = NDArray[np.int64]
 
 
@@ -121,7 +111,6 @@ def note(desk: Desk, row: int, cursors: Ints) -> int:
 
 @kernel
 def note_stand(desk: Desk, row: int, cursors: Ints) -> int:
-    """Write where a row stands, and return it."""
     return note(desk, row, cursors)
 
 

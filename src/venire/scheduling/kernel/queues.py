@@ -25,20 +25,6 @@ from venire.scheduling.kernel.desk import FREE_SHELF, SERVING, TOUCHES, Desk, Re
 from venire.scheduling.kernel.rows import barred
 from venire.tools.compiling import inlined
 
-__all__ = [
-    "begin_serving",
-    "dequeue",
-    "enqueue",
-    "make_for_served",
-    "make_heap",
-    "make_turn",
-    "move",
-    "pop",
-    "push",
-    "put",
-    "release",
-]
-
 
 @inlined
 def ahead(rows: Records, a: int, b: int) -> bool:

@@ -55,33 +55,6 @@ from venire.scheduling.kernel.desk import (
 )
 from venire.tools.compiling import inlined, kernel
 
-__all__ = [
-    "Bools",
-    "Ints",
-    "any_eligible",
-    "barred",
-    "best_gain",
-    "eligible_count",
-    "find",
-    "first_eligible",
-    "first_unmarked",
-    "in_group",
-    "labeler_at",
-    "look_up",
-    "make_hear",
-    "make_settle",
-    "mark_barred",
-    "may_take",
-    "never_due",
-    "never_due_row",
-    "new_stamp",
-    "next_eligible",
-    "revalue",
-    "set_due",
-    "set_due_row",
-    "waits",
-]
-
 
 @inlined
 def barred(desk: Desk, row: int, labeler: int) -> bool:
@@ -116,7 +89,6 @@ def in_group(desk: Desk, row: int, labeler: int) -> bool:
 
 @inlined
 def may_take(desk: Desk, row: int, labeler: int) -> bool:
-    """Whether this labeler may be given the row."""
     return in_group(desk, row, labeler) and not barred(desk, row, labeler)
 
 
@@ -178,7 +150,6 @@ def next_eligible(desk: Desk, row: int, place: int) -> int:
 
 @inlined
 def labeler_at(desk: Desk, row: int, place: int) -> int:
-    """The labeler at a place."""
     return place if desk.rows[row].group == 0 else desk.edges[place].labeler
 
 

@@ -46,8 +46,6 @@ from venire.scheduling.learning.while_serving import LONGEST, Periods
 from venire.tools.compiling import kernel
 from venire.tools.draws import below
 
-__all__ = ["Algorithm2", "LearnThenServe", "OneForAll"]
-
 
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:

@@ -51,8 +51,6 @@ from venire.scheduling.kernel.queues import (
 from venire.scheduling.kernel.rows import best_gain, eligible_count, set_due
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["Greedy", "bound", "file_row", "refile_at", "score", "take"]
-
 FAR: Final = 2**62
 
 residual = inlined(utility.residual)

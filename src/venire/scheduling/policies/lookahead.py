@@ -103,24 +103,6 @@ from venire.scheduling.policies.waterfill import (
 from venire.scheduling.policies.waterfill import MEMORY as SALES
 from venire.tools.compiling import inlined, kernel
 
-__all__ = [
-    "AHEAD",
-    "CELLS",
-    "MEMORY",
-    "SLOTS",
-    "LookAhead",
-    "add_kinds",
-    "fill",
-    "forecast",
-    "grouped_bids",
-    "note_arrivals",
-    "note_price",
-    "pick_smallest",
-    "plan_price",
-    "sorted_bids",
-]
-
-
 #: Slots forecast; half of `desk.ahead`, whose other half holds the sums.
 AHEAD: Final = 256
 
@@ -597,7 +579,6 @@ class LookAhead(Policy):
             raise InputError(f"got a budget of {self.budget} operations, expected at least 0")
 
     def settings(self) -> tuple[int, ...]:
-        """The budget."""
         return (self.budget,)
 
     def price(self, gauges: Floats) -> float | None:

@@ -48,8 +48,6 @@ from venire.scheduling.kernel.verdicts import decide_row
 from venire.scheduling.policies.greedy import take
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["ItemView", "LabelerView", "PythonPolicy", "Situation"]
-
 residual = inlined(utility.residual)
 
 

@@ -105,23 +105,6 @@ from venire.scheduling.kernel.rows import (
 from venire.scheduling.policies.greedy import bound, file_row, refile_at, score, take
 from venire.tools.compiling import inlined, kernel
 
-__all__ = [
-    "FREE",
-    "Waterfill",
-    "choose",
-    "close_stall",
-    "cost_of",
-    "find_price",
-    "give",
-    "labels_that_pay",
-    "on_sale",
-    "open_stall",
-    "prepay",
-    "restore",
-    "supply_of",
-]
-
-
 Ints = NDArray[np.int32]
 
 #: Logarithms of prices are whole multiples of this.
@@ -270,13 +253,11 @@ def surplus(s: Any, log: float, price: float, charge: float) -> float:
 
 @inlined
 def buys(s: Any, log: float, price: float, slot: int) -> bool:
-    """Whether a stall buys at this price, in this slot."""
     return s.log > log and surplus(s, log, price, float(slot - s.since)) > 0.0
 
 
 @inlined
 def units(evidence: float) -> int:
-    """Evidence in whole units."""
     return int(evidence * UNIT)
 
 

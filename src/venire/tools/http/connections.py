@@ -30,21 +30,6 @@ from venire.tools.http.retries import Backoff, retry_after
 from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json, scrubbed
 
-__all__ = [
-    "ApiDown",
-    "ApiError",
-    "Connections",
-    "JsonApi",
-    "Lost",
-    "Target",
-    "are",
-    "check_url",
-    "is_public",
-    "key_of",
-    "resolve",
-]
-
-
 #: Connections to a pool.
 POOL = 20
 
@@ -283,7 +268,6 @@ class JsonApi:
             ) from None
 
     def odd(self, path: str, version: str) -> ApiError:
-        """The error for an answer that is JSON, but not what the API answers with."""
         return ApiError(
             f"{self.url}{path} answers with something else than {self.name} does: is this its "
             f"address, and is it of version {version} or later?"

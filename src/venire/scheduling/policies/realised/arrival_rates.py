@@ -55,8 +55,6 @@ from venire.scheduling.policies.realised.item_value import (
 from venire.scheduling.policies.realised.queue_price import FLOW, NOW, STAY, add, bin_of
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["FLOOR", "MEMORY", "PRICE", "SLOTS", "expect", "rehearse", "remember", "usual_arrivals"]
-
 WAITS: Final = 0  # the turn of a row that has taken nobody
 TAKES: Final = 1
 

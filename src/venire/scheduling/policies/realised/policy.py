@@ -81,8 +81,6 @@ from venire.scheduling.policies.realised.queue_price import (
 )
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["Realised", "RealisedProxy"]
-
 NEVER = -1  # the turn of a row that nobody can label
 FIRST = N_BINS - 1  # the turn of a row that is served before those that would wait
 STEPS = 32  # turns to one unit of evidence wanted
