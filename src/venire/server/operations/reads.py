@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from venire.audits.betting import check_level
+from venire.audits.intervals import check_level
 from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
 from venire.model import ItemStatus, NoteKind
 from venire.server.console_messages import TrendsView
