@@ -24,8 +24,8 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "modules": 480,
-    "lines": 89_500,
+    "modules": 435,
+    "lines": 88_000,
     "largest folders": 25,
     "lines of a file": 650,
     "lines of the file of Algorithm 1": 160,
@@ -67,10 +67,7 @@ def measure(root: Path) -> dict[str, Any]:
         "duplicate pairs": [f"{a}:{i} ~ {b}:{j}" for a, i, b, j in pairs(_written(modules))],
         "private reaches": reaches,
         "edits to add a policy": {"policy": least, "places": policies[least]},
-        "public names": {
-            "of venire": len(_public(modules["venire"])),
-            "of all modules": sum(len(_public(module)) for module in modules.values()),
-        },
+        "public names": len(_public(modules["venire"])),
     }
 
 
@@ -194,18 +191,12 @@ def _named(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _public(module: Module) -> list[str]:
-    """The names in `__all__`, or those that a package loads when used; else what is defined."""
+    """The names in `__all__`, or those that a package loads when they are used."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
     if "attach(__name__" not in module.source:
-        if module.is_package:
-            return []
-        found = [n.name for n in module.tree.body if isinstance(n, _DEFINED)]
-        assigned = [n for n in module.tree.body if isinstance(n, ast.Assign | ast.AnnAssign)]
-        targets = [t for n in assigned for t in getattr(n, "targets", [getattr(n, "target", n)])]
-        found += [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-        return [name for name in dict.fromkeys(found) if not name.startswith("_")]
+        return []
     block = next(node for node in module.tree.body if isinstance(node, ast.If))
     return [a.name for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from venire.audits.betting import check_level
+from venire.audits.intervals import check_level
 from venire.errors import Archived, Conflict, InputError, StateError, TooMuch
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import Reviewed

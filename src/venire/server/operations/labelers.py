@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
+from venire.audits.intervals import share_interval
 from venire.errors import InputError, NotFound
 from venire.server.panel_messages import AgreementView, GoldAgreement, PairAgreement
 from venire.server.settings import Member, StreamSettings
-from venire.tools.shares import share_interval
 
 if TYPE_CHECKING:
     from venire.server.actors import Actor

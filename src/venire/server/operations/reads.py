@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from venire.audits.betting import check_level
+from venire.audits.intervals import check_level
 from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
 from venire.model import ItemStatus, NoteKind
 from venire.server.messages import (
@@ -106,7 +106,7 @@ class ReadOperations:
         check_cursor("exits", after, live.segment.exits if live.segment else 0)
         read = self.runtime.storage.exits
         rows = await self._after(stream, read, lambda position: position.exit, after, wait, limit)
-        if not rows:  # the stream may even be gone
+        if not rows:  # nothing came, or the stream was deleted meanwhile
             return []
         proven = await guarantee_of(self.runtime, await self.runtime.live_stream(stream))
         return [marked_exit(row, proven) for row in rows]
