@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from base64 import b64decode, b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -179,6 +179,9 @@ class IdTokens(OpenIDCode):  # type: ignore[misc]
 
     def encode_id_token(self, token: dict[str, Any], request: OAuth2Request) -> str:
         made = super().encode_id_token(token, request)
+        if not self.provider.signed:
+            head = urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+            return f"{head}.{made.split('.')[1]}."
         if not self.provider.wrong:
             return str(made)
         claims = jwt.decode(made, self.provider.key, [self.provider.alg]).claims
@@ -237,6 +240,8 @@ class Provider:
     )  # the rest is at its userinfo endpoint
     methods: tuple[str, ...] = ("client_secret_post",)
     down: bool = False
+    hangs: bool = False  # until who asks is gone
+    signed: bool = True
     asked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -264,7 +269,10 @@ class Provider:
         request = Request(scope, receive)
         path, form = request.url.path, dict(parse_qsl((await request.body()).decode()))
         self.asked.append(path)
-        if self.down:
+        if self.hangs:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        if self.down or self.hangs:
             answer: Response = JSONResponse({"message": "maintenance"}, 503)
         else:
             answer = await run_in_threadpool(self._answer, request, path, form)

@@ -69,7 +69,8 @@ def shared(running: Provider) -> Iterator[InProcess]:
 def provider(running: Provider) -> Provider:
     """The provider, as it was before whatever the last test did to it."""
     fresh = Provider()
-    running.wrong, running.more, running.down = {}, {}, False
+    running.wrong, running.more = {}, {}
+    running.down, running.hangs, running.signed = False, False, True
     running.people, running.in_token, running.methods = (
         fresh.people,
         fresh.in_token,
@@ -245,6 +246,12 @@ def test_a_token_with_another_key_is_refused(
     assert "none of the provider" in answer.text or "HS256" in answer.text or "alg" in answer.text
     assert me(site) is None
     assert provider.asked.count("/keys") <= 2
+
+
+def test_a_token_that_is_not_signed_is_refused(site: InProcess, provider: Provider) -> None:
+    provider.signed = False
+    assert sign_in(site, "ada").status_code == 403
+    assert me(site) is None
 
 
 def test_new_keys_are_read_when_they_are_used_and_not_more_often(
@@ -481,6 +488,15 @@ def test_a_provider_that_is_down_is_named_and_keys_still_open(
     provider.down = False
     CLOCK.ahead += 3
     assert sign_in(site, "vic").status_code == 200
+
+
+def test_a_provider_that_does_not_answer_is_given_up(
+    site: InProcess, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("venire.server.edge.oidc.PATIENCE", 0.1)
+    provider.hangs = True
+    page = site.http.get("/sign-in/oidc")
+    assert (page.status_code, "does not answer" in page.json()["error"]["message"]) == (502, True)
 
 
 @pytest.mark.parametrize(
