@@ -295,7 +295,7 @@ def test_a_second_owner_is_refused_and_a_guest_is_not(new_url: NewUrl, kind: str
                     )
                 ]
             )
-            with pytest.raises(StoreError, match="may write streams"):
+            with pytest.raises(StoreError, match="may write items"):
                 guest.write([_items("s", [1])])
             with guest.frozen():
                 assert guest.items("s") == []

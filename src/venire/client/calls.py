@@ -51,7 +51,6 @@ def stream(name: str) -> Call[dict[str, Any]]:
 
 
 def streams() -> Call[list[dict[str, Any]]]:
-    """All streams."""
     return call("streams")
 
 
@@ -417,7 +416,6 @@ def revoke_invitation(stream: str, invitation: str) -> Call[dict[str, Any]]:
 
 
 def webhooks(stream: str) -> Call[list[dict[str, Any]]]:
-    """The webhooks of a stream."""
     return call("webhooks", stream=stream)
 
 
@@ -430,7 +428,6 @@ def add_webhook(stream: str, url: str, format: str = "json") -> Call[dict[str, A
 
 
 def remove_webhook(stream: str, webhook: str) -> Call[None]:
-    """Remove a webhook."""
     return call("remove_webhook", read_nothing, stream=stream, webhook=webhook)
 
 

@@ -240,7 +240,6 @@ class Settings:
         self.headers = {"authorization": f"Bearer {_clean(key)}", "user-agent": "venire-client"}
 
     def attempts(self, call: Call[Any]) -> Attempts:
-        """The attempts of a call."""
         return Attempts(self.servers, call, Backoff(self.retry_seconds))
 
     def request(self, call: Call[Any], url: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from venire.budget import Budget
 from venire.costs import Costs
@@ -30,11 +30,13 @@ from venire.engine.state import State
 from venire.engine.verbs import Labelling, Settings, Slots
 from venire.engine.views import Pictured, Views
 from venire.errors import StateError
-from venire.estimators.families import Families
 from venire.events import Event
 from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import learning_of, policy_of
+
+if TYPE_CHECKING:
+    from venire.estimators.families import Families
 
 
 class Scheduler(Pictured):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,13 @@ from venire.engine.bounded_queue import BoundedQueue, Purse
 from venire.engine.queue import Queue, Visits
 from venire.engine.registry import Departed, Heard, Registry
 from venire.errors import InputError
-from venire.estimators.families import Families
 from venire.events import Event
 from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.kernel.verdicts import check_c
+
+if TYPE_CHECKING:
+    from venire.estimators.families import Families
 
 
 class State:

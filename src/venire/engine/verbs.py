@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from venire.engine.queue import untracked
 from venire.engine.registry import Heard, Kept, changed
 from venire.engine.state import State, no_competence
 from venire.errors import InputError, StateError
-from venire.estimators.families import Families
 from venire.events import (
     Arrived,
     Assigned,
@@ -45,6 +44,9 @@ from venire.scheduling.base import Learning
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.kernel.desk import PENDING, REASONS, TOUCHES
 from venire.scheduling.kernel.verdicts import check_c
+
+if TYPE_CHECKING:
+    from venire.estimators.families import Families
 
 
 class Settings:

@@ -10,6 +10,10 @@ from typing import Any, Literal
 
 from venire.model import DeliveryStatus, ExitReason, ItemStatus, Role
 
+#: Kinds of verdicts that wait for a reviewer, and the orders in which they are listed.
+Kind = Literal["audit", "disputed", "doubtful"]
+Order = Literal["doubt", "telling"]
+
 
 @dataclass(frozen=True, slots=True)
 class AuditView:

@@ -5,10 +5,23 @@ Times are seconds since 1970 (UTC).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar
 
 from venire.model import ExitReason, ItemStatus, NoteKind, NoWork, StreamStatus
+
+V = TypeVar("V")
+
+
+def view(kind: type[V], found: object, **more: Any) -> V:
+    """What clients see of a result: its fields of the same name, and these.
+
+    >>> from types import SimpleNamespace
+    >>> view(Nothing, SimpleNamespace(reason="none_for_you", gain=0.0))
+    Nothing(reason='none_for_you')
+    """
+    names: Any = fields(kind)  # type: ignore[arg-type]
+    return kind(**{f.name: getattr(found, f.name) for f in names if f.name not in more}, **more)
 
 
 @dataclass(frozen=True, slots=True)

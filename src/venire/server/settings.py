@@ -285,7 +285,6 @@ class StudentSettings(BaseModel):
 
     @property
     def student(self) -> Student:
-        """The student that it is."""
         return Student(field=self.field, bins=self.bins, id=self.id)
 
     @cached_property

@@ -15,14 +15,16 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.labels import Codes, Names
 from venire.tools.lazy import library
+
+if TYPE_CHECKING:
+    from venire.labels import Codes, Names
 
 #: As Python writes a whole number, within 64 bits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")

@@ -85,7 +85,6 @@ def plain(value: Any) -> Any:
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    """A JSON response."""
     return Response(dumps(value), status, media_type=JSON)
 
 

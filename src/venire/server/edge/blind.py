@@ -36,6 +36,7 @@ _OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"}
 class Blind:
     """Hides what would influence whoever judges the items that are due.
 
+    >>> from venire.server.messages import NoteView
     >>> note = NoteView(1, "a", "ann", "comment", "surely spam", 0.0, None)
     >>> Blind(frozenset({"a"})).notes([note]), len(Blind(frozenset()).notes([note]))
     ([], 1)
@@ -75,7 +76,6 @@ class Blind:
         return replace(search, blind=self.hides and told != ItemSearch())
 
     def page(self, page: ItemsPage) -> ItemsPage:
-        """A page of items."""
         items = [self._summary(one) if one.id in self.due else one for one in page.items]
         return replace(page, items=tuple(items))
 

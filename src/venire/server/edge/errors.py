@@ -63,7 +63,6 @@ class RequestError(VenireError):
 
 
 def error_response(error: RequestError) -> Response:
-    """The error as a response."""
     body = {
         "code": error.code,
         "message": error.message,

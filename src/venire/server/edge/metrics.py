@@ -161,7 +161,6 @@ class Conditions(Collector):
         self.now: Condition | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
         if self.now is not None:
             yield from _parts(self.now)
             yield from _store(self.now)

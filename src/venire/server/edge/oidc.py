@@ -185,7 +185,6 @@ class Provider:
 
     @property
     def groups_claim(self) -> str:
-        """Where the groups are."""
         return self._settings.oidc_groups_claim
 
     @property

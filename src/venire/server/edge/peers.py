@@ -65,7 +65,6 @@ class Proving:
     """An ASGI application that answers challenges."""
 
     def __init__(self, app: ASGIApp, secret: str) -> None:
-        """By this secret."""
         self._app, self._secret = app, secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

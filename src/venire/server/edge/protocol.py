@@ -106,7 +106,6 @@ def timed(head: float, body: float) -> type[HttpToolsProtocol]:
             super().on_header(name, value)
 
         def on_body(self, part: bytes) -> None:
-            """A part of the body."""
             self._beside = max(self._beside - (1 + FRAMING) * len(part), -READ)
             super().on_body(part)
 

@@ -146,7 +146,6 @@ class Connection(asyncio.Protocol):
             self.fail(Lost(f"its answer is not HTTP: {error}"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -232,7 +231,6 @@ class Connections:
             connection.fail(Lost("it is gone"))
 
     def close(self) -> None:
-        """Close all that are free."""
         for address in tuple(self._free):
             self.forget(address)
 

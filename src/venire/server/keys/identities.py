@@ -12,21 +12,23 @@ import asyncio
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter, ValidationError
 
 from venire.errors import Conflict, InputError
 from venire.model import Role
 from venire.server.actors import Actor, audit_row
-from venire.server.admin_messages import KeyView
-from venire.server.keys.keyring import Keyring
-from venire.server.keys.sessions import Sessions
-from venire.server.runtime.runtime import Runtime
 from venire.server.settings import Name
 from venire.server.store import AuditRow, Change, DropMeta, Insert, SetMeta
 from venire.server.store.contents import compact
 from venire.server.tokens import hashed
+
+if TYPE_CHECKING:
+    from venire.server.admin_messages import KeyView
+    from venire.server.keys.keyring import Keyring
+    from venire.server.keys.sessions import Sessions
+    from venire.server.runtime.runtime import Runtime
 
 #: How the names begin under which the store keeps identities, and sign-ins that were finished.
 PREFIX: Final = "identity "

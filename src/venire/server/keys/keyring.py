@@ -132,7 +132,6 @@ class Keyring:
         return self._if_valid(self._by_hash.get(hashed(token)))
 
     def valid(self, key: str) -> KeyView | None:
-        """A key by its id, if it is valid."""
         return self._if_valid(self._by_id.get(key))
 
     def _if_valid(self, view: KeyView | None) -> KeyView | None:

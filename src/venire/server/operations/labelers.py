@@ -38,6 +38,7 @@ def agreement_over(
 ) -> AgreementView:
     """The agreement by some labels and the gold of their items.
 
+    >>> from venire.server.store import LabelRow
     >>> def said(item, who, what):
     ...     return LabelRow.load(["s", item, who, what, 0.0, 0, False, None, "lease"])
     >>> rows = [said("1", "ann", "a"), said("1", "bob", "a"), said("2", "ann", "b")]

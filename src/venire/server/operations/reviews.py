@@ -7,12 +7,12 @@ import json
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from venire.errors import InputError, NotFound, StateError
 from venire.model import ItemStatus, Verdict
 from venire.server.actors import Actor, audit_row
-from venire.server.admin_messages import ReviewItem, ReviewsPage, SentBackView
+from venire.server.admin_messages import Kind, Order, ReviewItem, ReviewsPage, SentBackView
 from venire.server.operations.items import excerpt_of, opened, sealed
 from venire.server.reports.guarantee import guarantee_of
 from venire.server.reports.telling import Telling, Told, reason_of, rows_of
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from venire.server.operations.streams import StreamOperations
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream
-
-Kind = Literal["audit", "disputed", "doubtful"]
-Order = Literal["doubt", "telling"]
 
 #: Seconds to look in one request; verdicts to look at before the clock is read again.
 SEARCH_SECONDS: Final = 0.1

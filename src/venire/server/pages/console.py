@@ -14,13 +14,12 @@ from fastapi import FastAPI, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
 from venire.model import ExitReason, ItemStatus, Role
-from venire.server.admin_messages import KeyView
+from venire.server.admin_messages import KeyView, Kind, Order
 from venire.server.edge.access import ROLES, Caller
 from venire.server.edge.blind import Blind, blind_for
 from venire.server.edge.guard import Gate, caller
 from venire.server.edge.parameters import Item, Stream
 from venire.server.edge.peers import all_streams
-from venire.server.operations.reviews import Kind, Order
 from venire.server.pages.layouts import pictures_of
 from venire.server.pages.pages import PageRoutes
 from venire.server.pages.rendering import payload_of, times

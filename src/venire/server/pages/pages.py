@@ -162,7 +162,6 @@ class PageRoutes:
         self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
 
     def add(self, app: FastAPI) -> None:
-        """Add the pages."""
         self._app = app
         self._gate.error_page = self.error
         for path, method, endpoint in (
@@ -352,7 +351,6 @@ class PageRoutes:
         return json_answer(self._app.openapi())
 
     def error(self, request: Request, fault: RequestError) -> Response:
-        """The error page."""
         who = getattr(request.state, "caller", None)
         return self._page("error.html", who, fault.status, fault=fault)
 

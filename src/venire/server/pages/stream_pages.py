@@ -34,7 +34,6 @@ class StreamPageRoutes(ConsoleRoutes):
     """The overview of a stream, what-if, and settings; and a new stream."""
 
     def add(self, app: FastAPI) -> None:
-        """Add the pages."""
         for path, endpoint in (
             ("", self.stream),
             ("/what-if", self.what_if),

@@ -50,7 +50,6 @@ def number(value: float) -> float | None:
 
 
 def exit_view(row: ItemRow) -> ExitView:
-    """The exit of an item."""
     return ExitView(
         n=row.exit_n or 0,
         item=row.id,

@@ -15,7 +15,7 @@ from venire.server.reports.event_json import exit_view
 from venire.server.store.maintenance.guaranteed import Guaranteed, Tested, counted_in, judged_of
 
 if TYPE_CHECKING:
-    from venire.server.messages import ExitView
+    from venire.server.messages import ExitView, view
     from venire.server.runtime.runtime import Runtime
     from venire.server.store import ItemRow, SettingsRow, Storage
     from venire.server.stream.checks import Checks
@@ -44,7 +44,6 @@ def _read(
 
 
 def marked_exit(row: ItemRow, proven: Guaranteed | None) -> ExitView:
-    """The exit of an item, with its mark."""
     view = exit_view(row)
     if proven is None:
         return view
@@ -56,18 +55,7 @@ def guarantee_view(proven: Guaranteed | None) -> GuaranteeView | None:
     if proven is None:
         return None
     found = proven.found
-    return GuaranteeView(
-        right=found.right,
-        level=found.level,
-        share=found.share,
-        confidence=found.confidence,
-        through=found.through,
-        marked=found.marked,
-        verdicts=found.verdicts,
-        coverage=found.coverage,
-        curve=tuple(ThresholdView(*row) for row in found.curve),
-        more=found.more,
-    )
+    return view(GuaranteeView, found, curve=tuple(ThresholdView(*row) for row in found.curve))
 
 
 ALONE: Final = "by labels alone"
@@ -100,6 +88,7 @@ class BasisChange(NamedTuple):
 def last_change(rows: Sequence[SettingsRow]) -> BasisChange | None:
     """The last version of the settings by which verdicts are made otherwise.
 
+    >>> from venire.server.store import SettingsRow
     >>> bodies = [{"policy": "greedy", "ahead": 1}, {"policy": "realised", "ahead": 1},
     ...           {"policy": "realised", "ahead": 2}]
     >>> rows = [SettingsRow.load(["posts", n, float(n), "me", json.dumps({"settings": body})])
@@ -129,6 +118,7 @@ def rests_on(
 ) -> str:
     """What the confidence of an item that left then (None: it is open) rests on.
 
+    >>> from venire.server.stream.checks import Checks
     >>> checks = Checks()
     >>> rests_on(checks, None, None, False)
     'by labels alone'

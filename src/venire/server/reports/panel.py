@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from venire.errors import StateError
 from venire.labels import LabelTable
 from venire.panels import Estimate, PanelMember, PanelReport, panel_report
+from venire.server.messages import view
 from venire.server.panel_messages import Measured, PanelMemberView, PanelView
 
 if TYPE_CHECKING:
@@ -79,39 +80,29 @@ def _report(
 
 
 def _view(stream: str, report: PanelReport) -> PanelView:
-    return PanelView(
+    return view(
+        PanelView,
+        report,
         stream=stream,
-        items=report.items,
-        labels=report.labels,
-        cost=report.cost,
         accuracy=_measured(report.accuracy),
-        want=report.want,
-        reached=report.reached,
         can_go=tuple(str(name) for name in report.can_go),
-        cheapest=report.cheapest,
         change=_measured(report.change),
         best_again=str(report.best_again.labeler),
         members=tuple(_member(member) for member in report.members),
-        relations=report.relations,
     )
 
 
 def _member(member: PanelMember) -> PanelMemberView:
-    return PanelMemberView(
+    named = {key: tuple(map(str, getattr(member, key))) for key in ("copies", "family", "similar")}
+    return view(
+        PanelMemberView,
+        member,
+        **named,
         labeler=str(member.labeler),
-        skill=member.skill,
         skill_low=member.low,
         skill_high=member.high,
-        price=member.price,
-        labels=member.labels,
-        share=member.share,
-        cost=member.cost,
-        copies=tuple(str(name) for name in member.copies),
-        family=tuple(str(name) for name in member.family),
-        similar=tuple(str(name) for name in member.similar),
         without=_measured(member.without),
         second=_measured(member.second),
-        stays=member.stays,
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from venire.engine import Scheduler
 from venire.errors import InputError, StateError
 from venire.scheduling.by_name import learning_named, policy_named
+from venire.server.messages import view
 from venire.server.panel_messages import Compared, Measured, WhatIfView
 from venire.server.settings import of_body
 from venire.server.store import Storage, decode
@@ -121,27 +122,13 @@ def events_of(storage: Storage, stream: str) -> Iterator[Event]:
 
 
 def _view(stream: str, events: int, found: Comparison) -> WhatIfView:
-    return WhatIfView(
-        stream=stream,
-        whole=events <= MOST_EVENTS,
-        items=found.items,
-        compared=found.compared,
-        left=found.left,
-        measures={
-            name: Compared(
-                paired.was,
-                Measured(paired.would_be.value, paired.would_be.error),
-                Measured(paired.change.value, paired.change.error),
-            )
-            for name, paired in found.measures.items()
-        },
-        recorded=found.recorded,
-        repeated=found.repeated,
-        held=found.held,
-        hanging=found.hanging,
-        turned=found.turned,
-        turned_hanging=found.turned_hanging,
-        ran_out=found.ran_out,
-        idle=found.idle,
-        notes=found.notes,
-    )
+    measures = {
+        name: Compared(
+            paired.was,
+            Measured(paired.would_be.value, paired.would_be.error),
+            Measured(paired.change.value, paired.change.error),
+        )
+        for name, paired in found.measures.items()
+    }
+    whole = events <= MOST_EVENTS
+    return view(WhatIfView, found, stream=stream, whole=whole, measures=measures)

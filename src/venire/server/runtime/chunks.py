@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from venire.errors import StoreDown, VenireError
 from venire.server.stream.background import ignore_error
-from venire.server.stream.change_batch import Batch
-from venire.server.stream.live_stream import LiveStream
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.change_batch import Batch
+    from venire.server.stream.live_stream import LiveStream
 
 
 class CommitsInParts:

@@ -51,7 +51,6 @@ class Tallies:
         self._of: dict[str, Tally] = {}
 
     def of(self, hook: WebhookRow) -> Tally:
-        """The tally of one webhook."""
         return self._of.setdefault(hook.id, Tally(hook.id, hook.stream))
 
     def keep(self, hooks: Collection[str]) -> None:

@@ -375,7 +375,6 @@ class Storage(Ownership, ABC):
             rows = self.items(stream, ItemStatus.OPEN, rows[-1].id, chunk)
 
     def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
-        """Item, labeler and label of all labels of items that are open."""
         for item in self.open_items(stream, 0):
             for row in self.labels_of(stream, item.id):
                 yield row.item, row.labeler, row.said

@@ -192,6 +192,7 @@ class SentBack(NamedTuple):
 class FollowUps:
     """The follow-ups of a stream: what each follows, and what waits for them.
 
+    >>> from venire.engine import Scheduler
     >>> from venire import Labeler
     >>> waiting = FollowUps()
     >>> waiting.send("post-1~2", "post-1", Verdict("spam", 0.6), 2)

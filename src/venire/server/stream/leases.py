@@ -102,7 +102,6 @@ class Leases:
         return sum(self._holds.values())
 
     def add(self, lease: HeldLease) -> None:
-        """Add a lease."""
         self._of[lease.token_hash] = lease
         self._index[lease.token_hash] = self._stream
         self._pairs[lease.item, lease.labeler] = lease
@@ -242,7 +241,6 @@ class Labelers(dict[str, LabelerRecord]):
         self.seated: set[str] = set()
 
     def seat(self, panel: Iterable[Member], seated: set[str]) -> None:
-        """Set the panel and who is seated."""
         self.seated = seated
         for name in seated:
             self.setdefault(name, LabelerRecord())

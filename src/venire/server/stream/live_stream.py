@@ -414,7 +414,6 @@ class LiveStream:
         untracked(self.open)  # an insertion makes the collector track it again
 
     def withdraw(self, item: str, batch: Batch, moment: Moment) -> None:
-        """Withdraw an item."""
         self.engine.withdraw(item)
         self.collect(batch, moment)
 

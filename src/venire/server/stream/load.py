@@ -39,7 +39,6 @@ class Restored(NamedTuple):
 def load(
     storage: Storage, name: str, moment: Moment, lease_index: LeaseIndex, settings: ServiceSettings
 ) -> LiveStream | None:
-    """Load a stream; None if there is none of that name."""
     row = storage.stream(name)
     if row is None:
         return None

@@ -203,7 +203,6 @@ class Statistics:
         return dict(sorted(Counter(e.reason for e, *_ in self.recent).items()))
 
     def mean(self, values: list[float]) -> float | None:
-        """The mean; None if there are no values."""
         return sum(values) / len(values) if values else None
 
     @property
@@ -213,12 +212,10 @@ class Statistics:
 
     @property
     def confidence(self) -> float | None:
-        """The mean confidence of the verdicts."""
         return self.mean([e.verdict.confidence for e, *_ in self.recent])
 
     @property
     def confidences(self) -> list[float]:
-        """The confidences of the verdicts."""
         return [e.verdict.confidence for e, *_ in self.recent if e.verdict.label is not None]
 
     @property

@@ -76,7 +76,6 @@ class Webhooks:
         return _webhook_view(row, secret)
 
     async def list(self, stream: str) -> builtins.list[WebhookView]:
-        """The webhooks of a stream."""
         return [_webhook_view(row) for row in await self._rows(stream)]
 
     async def rotate(
@@ -109,7 +108,6 @@ class Webhooks:
             counts[hook.id] = await runtime.read(runtime.storage.delivery_counts, hook.id)
 
     async def remove(self, stream: str, webhook: str, actor: Actor | str = PROGRAM) -> None:
-        """Remove a webhook."""
         await self._row(stream, webhook)
         live = await self._runtime.live_stream(stream)
         live.hooks.pop(webhook, None)

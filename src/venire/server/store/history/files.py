@@ -269,7 +269,6 @@ class SegmentFiles:
         yield from self._pieces(f"{table}.parquet", TABLES[table])
 
     def secrets(self) -> Iterator[list[Secret]]:
-        """What is private, in pieces."""
         yield from self._pieces("private.parquet", Secret)
 
     def some(self, table: str, column: str, value: Any) -> list[Any]:

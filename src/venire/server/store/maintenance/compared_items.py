@@ -51,7 +51,6 @@ class ItemsCompared:
         self.came += len(self.open)
 
     def arrive(self, items: Iterable[Item], slot: int, at: float) -> None:
-        """Items came."""
         for item in items:
             self.open[item.id] = item, slot, at
             self.came += 1

@@ -58,7 +58,6 @@ class Mark(NamedTuple):
 
 
 def digest_of_snapshot(snapshot: SnapshotRow) -> str:
-    """The SHA-256 of a snapshot."""
     return hashlib.sha256(snapshot.body).hexdigest()
 
 

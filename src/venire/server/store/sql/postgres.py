@@ -291,7 +291,6 @@ class PostgresStorage(SqlStorage):
         self._closed.set()
 
     def close(self) -> None:
-        """Close all connections, and let others own the store."""
         self.abandon()
         with self._write_lock:
             self._engine.dispose()
@@ -300,7 +299,6 @@ class PostgresStorage(SqlStorage):
                 self._writing = None
 
     def ping(self) -> None:
-        """Write something small, on a new connection if the old one is lost."""
         with self._write_lock, self._errors():
             if self._closed.is_set():
                 raise StoreDown("the store is closed")
@@ -320,7 +318,6 @@ class PostgresStorage(SqlStorage):
             self._writable(self._writing)
 
     def sizes(self) -> dict[str, int]:
-        """The database, with whatever else is in it."""
         with self._connection() as connection:
             found = connection.exec_driver_sql("SELECT pg_database_size(current_database())")
             return {"bytes": int(found.scalar() or 0)}
@@ -334,7 +331,6 @@ class PostgresStorage(SqlStorage):
             )
 
     def write(self, changes: Sequence[Change]) -> None:
-        """Make the changes as one transaction; again if others stood in its way."""
         for left in reversed(range(_TRIES)):
             try:
                 return super().write(changes)

@@ -61,7 +61,6 @@ class SqlReading(Storage):
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Inside, all reads see one state, whatever is written meanwhile."""
         with self._errors():
             held = self._held = self._hold()
         try:
@@ -114,53 +113,43 @@ class SqlReading(Storage):
         return int(end or self._scalar(q.end_of_archive(stream)) or 0)
 
     def streams(self) -> list[StreamRow]:
-        """All streams."""
         return self._streams(t.streams.c.deleted_at.is_(None))
 
     def stream(self, name: str) -> StreamRow | None:
-        """A stream."""
         query = select(t.streams).where(t.streams.c.name == name, t.streams.c.deleted_at.is_(None))
         return self._first(StreamRow, query)
 
     def deleted_streams(self) -> list[StreamRow]:
-        """Streams that are being deleted."""
         return self._streams(t.streams.c.deleted_at.is_not(None))
 
     def _streams(self, which: Any) -> list[StreamRow]:
         return self._all(StreamRow, select(t.streams).where(which).order_by(t.streams.c.name))
 
     def remains(self, stream: str) -> bool:
-        """Whether anything of a stream is left."""
         return bool(self._scalar(q.remains(stream)))
 
     def settings(self, stream: str) -> list[SettingsRow]:
-        """All versions of the settings."""
         query = q.of_stream(t.settings, stream).order_by(t.settings.c.version)
         return self._all(SettingsRow, query)
 
     def events(self, stream: str, after: int = -1, limit: int | None = None) -> list[EventRow]:
-        """A part of the log."""
         return self._all(EventRow, q.events(stream, after), limit)
 
     def engines(self, stream: str) -> list[EngineRow]:
-        """Versions of the engine."""
         return self._all(EngineRow, q.of_stream(t.engines, stream).order_by(t.engines.c.n))
 
     def snapshot_numbers(self, stream: str) -> list[int]:
-        """The numbers of all snapshots."""
         n = t.snapshots.c.n
         query = select(n).where(t.snapshots.c.stream == stream).order_by(n)
         with self._connection() as connection:
             return list(connection.execute(query).scalars())
 
     def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
-        """One snapshot."""
         return self._first(
             SnapshotRow, q.of_stream(t.snapshots, stream).where(t.snapshots.c.n == n)
         )
 
     def item(self, stream: str, id: str) -> ItemRow | None:
-        """One item."""
         return self._first(ItemRow, q.of_stream(t.items, stream).where(t.items.c.id == id))
 
     def items(
@@ -170,7 +159,6 @@ class SqlReading(Storage):
         after: str | None = None,
         limit: int | None = None,
     ) -> list[ItemRow]:
-        """Items by id."""
         query = q.of_stream(t.items, stream).order_by(t.items.c.id)
         if status is not None:
             query = query.where(t.items.c.status == status)
@@ -179,35 +167,29 @@ class SqlReading(Storage):
         return self._all(ItemRow, query, limit)
 
     def known_ids(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
-        """Which of the ids are there."""
         columns = t.items.c.id, t.items.c.digest
         return dict(self._among(columns, stream, ids))
 
     def exits(
         self, stream: str, after: int = 0, limit: int | None = None, payloads: bool = False
     ) -> list[ItemRow]:
-        """Items that left, in that order."""
         return self._all(ItemRow, q.exits(stream, after, payloads), limit)
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
-        """Items that left, the latest first."""
         return self._all(Exited, q.recent_exits(stream, limit))
 
     def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
-        """Revisions, in that order."""
         n = t.revisions.c.n
         return self._all(
             RevisionRow, q.of_stream(t.revisions, stream).where(n > after).order_by(n), limit
         )
 
     def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
-        """The revisions of an item."""
         columns = t.revisions.c
         query = q.of_stream(t.revisions, stream).where(columns.item == item)
         return self._all(RevisionRow, query.order_by(columns.n))
 
     def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
-        """Drawn verdicts, in that order."""
         n = t.checks.c.n
         query = q.of_stream(t.checks, stream).where(n > after).order_by(n)
         return self._all(CheckRow, query, limit)
@@ -215,25 +197,21 @@ class SqlReading(Storage):
     def gold(
         self, stream: str, after: str | None = None, limit: int | None = None
     ) -> list[GoldRow]:
-        """Gold by item."""
         query = q.of_stream(t.gold, stream).order_by(t.gold.c.item)
         if after is not None:
             query = query.where(t.gold.c.item > after)
         return self._all(GoldRow, query, limit)
 
     def gold_among(self, stream: str, items: Iterable[str]) -> list[GoldRow]:
-        """The gold of some items."""
         found = self._among((t.gold.c.item, *t.gold.c), stream, items)
         return [GoldRow._make(row[1:]) for row in found]
 
     def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
-        """Alarms, in that order."""
         n = t.alarms.c.n
         query = q.of_stream(t.alarms, stream).where(n > after).order_by(n)
         return self._all(AlarmRow, query, limit)
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
-        """The labels of an item."""
         query = (
             q.of_stream(t.labels, stream)
             .where(t.labels.c.item == item)
@@ -242,20 +220,16 @@ class SqlReading(Storage):
         return self._all(LabelRow, query)
 
     def labels_among(self, stream: str, items: Iterable[str]) -> list[LabelRow]:
-        """The labels of some items."""
         columns = (t.labels.c.item, *t.labels.c)
         return [LabelRow._make(row[1:]) for row in self._among(columns, stream, items)]
 
     def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
-        """Open items; long payloads stay in the database."""
         return map(ItemRow._make, self._each(q.open_items(stream, most), chunk))
 
     def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
-        """What was said of open items."""
         yield from self._each(q.open_said(stream), 10_000)
 
     def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """What was said, where anything was."""
         wanted, columns = set(pairs), t.labels.c
         rows = self._among(
             (columns.item, columns.labeler, columns.said), stream, {item for item, _ in wanted}
@@ -265,13 +239,11 @@ class SqlReading(Storage):
     def labels(
         self, stream: str, after: tuple[str, str] | None = None, limit: int | None = None
     ) -> list[LabelRow]:
-        """Labels by item and labeler."""
         return self._all(LabelRow, q.labels_after(stream, after), limit)
 
     def recent_labels(
         self, stream: str, since: float, labeler: str | None = None, limit: int | None = None
     ) -> list[LabelRow]:
-        """Labels by time."""
         columns = t.labels.c
         query = q.of_stream(t.labels, stream).where(columns.at >= since)
         if labeler is not None:
@@ -280,7 +252,6 @@ class SqlReading(Storage):
         return self._all(LabelRow, query.order_by(*order), limit)
 
     def labels_since(self, stream: str, since: float, labeler: str) -> int:
-        """How many labels of a labeler came."""
         columns = t.labels.c
         query = select(func.count()).where(
             columns.stream == stream, columns.labeler == labeler, columns.at >= since
@@ -290,18 +261,15 @@ class SqlReading(Storage):
     def notes(
         self, stream: str, after: int = 0, limit: int | None = None, item: str | None = None
     ) -> list[NoteRow]:
-        """Notes, in that order."""
         query = q.of_stream(t.notes, stream).where(t.notes.c.n > after).order_by(t.notes.c.n)
         if item is not None:
             query = query.where(t.notes.c.item == item)
         return self._all(NoteRow, query, limit)
 
     def note_counts(self, stream: str) -> dict[str, dict[str, int]]:
-        """Notes by kind and labeler."""
         return dict(self._tallies(stream, *NoteKind))
 
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
-        """Labels, and late labels, by labeler."""
         found = self._tallies(stream, "labels", "late")
         late = found["late"]
         return {name: (number, late.get(name, 0)) for name, number in found["labels"].items()}
@@ -317,19 +285,16 @@ class SqlReading(Storage):
         return found
 
     def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Which pairs have or had a lease."""
         wanted, columns = set(pairs), t.leases.c
         rows = self._among((columns.item, columns.labeler), stream, {item for item, _ in wanted})
         return {(item, labeler) for item, labeler in rows} & wanted
 
     def lease(self, token_hash: str) -> LeaseRow | None:
-        """One lease."""
         return self._first(LeaseRow, select(t.leases).where(t.leases.c.token_hash == token_hash))
 
     def leases(
         self, stream: str, status: str | None = LeaseStatus.OPEN, since: float | None = None
     ) -> list[LeaseRow]:
-        """Leases by time."""
         query = q.of_stream(t.leases, stream).order_by(t.leases.c.given_at, t.leases.c.token_hash)
         if status is not None:
             query = query.where(t.leases.c.status == status)
@@ -338,7 +303,6 @@ class SqlReading(Storage):
         return self._all(LeaseRow, query)
 
     def counts(self, stream: str) -> Counts:
-        """How many rows of each kind a stream has."""
         with self._connection() as connection:
             leases, *last = connection.execute(q.counts(stream)).one()
         exits, revisions, notes = map(max, last[:3], last[3:])
@@ -358,7 +322,6 @@ class SqlReading(Storage):
         )
 
     def open_counts(self) -> dict[str, int]:
-        """How many items are open, by stream."""
         columns = t.tallies.c
         query = select(columns.stream, columns.number)
         query = query.where(columns.kind == "items", columns.name == ItemStatus.OPEN)
@@ -366,26 +329,22 @@ class SqlReading(Storage):
             return {row.stream: row.number for row in connection.execute(query)}
 
     def keys(self) -> list[KeyRow]:
-        """All keys."""
         return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
 
     def audit(
         self, after: int = 0, limit: int | None = None, stream: str | None = None
     ) -> list[AuditRow]:
-        """The audit trail."""
         query = select(t.audit) if stream is None else q.of_stream(t.audit, stream)
         query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
         return self._all(AuditRow, query, limit)
 
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
-        """Webhooks."""
         query = select(t.webhooks) if stream is None else q.of_stream(t.webhooks, stream)
         return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
 
     def due_deliveries(
         self, webhook: str, now: float, limit: int | None = None
     ) -> list[DeliveryRow]:
-        """Deliveries whose time has come."""
         columns = t.deliveries.c
         query = select(t.deliveries).where(
             columns.webhook == webhook,
@@ -396,7 +355,6 @@ class SqlReading(Storage):
         return self._all(DeliveryRow, query.order_by(*order), limit)
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
-        """Deliveries to a webhook."""
         columns = t.deliveries.c
         query = select(t.deliveries).where(columns.webhook == webhook)
         query = query.order_by(columns.kind, columns.exit_n)
@@ -405,7 +363,6 @@ class SqlReading(Storage):
         return self._all(DeliveryRow, query)
 
     def delivery_counts(self, webhook: str) -> dict[str, int]:
-        """How many are pending, and how many are dead."""
         columns = t.deliveries.c
         query = select(func.count()).where(columns.webhook == webhook)
         # one by one: the index is by status too
@@ -415,12 +372,10 @@ class SqlReading(Storage):
         }
 
     def meta(self, key: str) -> str | None:
-        """A named value."""
         query = select(t.meta.c.value).where(t.meta.c.key == key)
         return cast("str | None", self._scalar(query))
 
     def metas(self, prefix: str) -> dict[str, str]:
-        """Named values by a prefix; names are compared by code point."""
         key, end = t.meta.c.key, prefix + chr(0x10FFFF)
         with self._connection() as connection:
             rows = connection.execute(select(key, t.meta.c.value).where(key >= prefix, key < end))
@@ -429,21 +384,17 @@ class SqlReading(Storage):
     # what is archived, and what belongs to items that may be
 
     def leases_among(self, stream: str, items: Iterable[str]) -> list[LeaseRow]:
-        """The leases of some items."""
         columns = (t.leases.c.item, *t.leases.c)
         return [LeaseRow._make(row[1:]) for row in self._among(columns, stream, items)]
 
     def notes_among(self, stream: str, items: Iterable[str]) -> list[NoteRow]:
-        """The notes on some items."""
         columns = (t.notes.c.item, *t.notes.c)
         return [NoteRow._make(row[1:]) for row in self._among(columns, stream, items)]
 
     def segments(self, stream: str) -> list[SegmentRow]:
-        """The archived parts of the history."""
         return self._all(SegmentRow, q.of_stream(t.segments, stream).order_by(t.segments.c.n))
 
     def archived(self, stream: str, ids: Iterable[str]) -> dict[str, ArchivedRow]:
-        """Which of the ids are archived."""
         columns = (t.archived.c.id, *t.archived.c)
         found = (ArchivedRow._make(row[1:]) for row in self._among(columns, stream, ids))
         return {row.id: row for row in found}
@@ -451,14 +402,12 @@ class SqlReading(Storage):
     def archived_after(
         self, stream: str, after: str | None = None, limit: int | None = None
     ) -> list[ArchivedRow]:
-        """Archived items by id."""
         query = q.of_stream(t.archived, stream).order_by(t.archived.c.id)
         if after is not None:
             query = query.where(t.archived.c.id > after)
         return self._all(ArchivedRow, query, limit)
 
     def said_in_time(self, stream: str, since: float | None = None) -> Iterator[Said]:
-        """What was said, in the order of time."""
         labels = t.labels.c
         columns = labels.item, labels.labeler, labels.said, labels.slot, labels.late, labels.at
         query = select(*columns).where(labels.stream == stream).order_by(labels.at)
@@ -467,7 +416,6 @@ class SqlReading(Storage):
         return map(tuple, self._each(query, 5_000))
 
     def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
-        """All leases by time."""
         given, token = t.leases.c.given_at, t.leases.c.token_hash
         query = q.of_stream(t.leases, stream).order_by(given, token)
         if since is not None:
@@ -475,11 +423,9 @@ class SqlReading(Storage):
         return map(LeaseRow._make, self._each(query, 5_000))
 
     def stray_items(self, stream: str) -> list[ItemRow]:
-        """Items that are not open and have no `exit_n`."""
         items = t.items.c
         query = q.of_stream(t.items, stream).where(items.exit_n.is_(None))
         return self._all(ItemRow, query.where(items.status != ItemStatus.OPEN).order_by(items.id))
 
     def first_pending(self, stream: str, kind: str = "exit") -> int | None:
-        """What is to be sent first, by number."""
         return cast("int | None", self._scalar(q.first_pending(stream, kind)))

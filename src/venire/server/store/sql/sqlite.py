@@ -159,7 +159,6 @@ class SqliteStorage(SqlStorage):
         return engine
 
     def close(self) -> None:
-        """Close the file, and let others own it."""
         with self._write_lock:
             self._engine.dispose()
             if self._writing is not None:
@@ -171,7 +170,6 @@ class SqliteStorage(SqlStorage):
                 self._lock = None
 
     def ping(self) -> None:
-        """Write something small, on a new connection if the old one is broken."""
         with self._write_lock, self._errors():
             if self.owner and self._lock is None:
                 raise StoreDown("the store is closed")
@@ -187,7 +185,6 @@ class SqliteStorage(SqlStorage):
                 )
 
     def sizes(self) -> dict[str, int]:
-        """The sizes of the file and of its write-ahead log, and the free space on its disk."""
         found = {"bytes": self.path, "wal_bytes": Path(f"{self.path}-wal")}
         sizes = {name: path.stat().st_size for name, path in found.items() if path.exists()}
         return {**sizes, "free_bytes": shutil.disk_usage(self.path.parent).free}
@@ -222,7 +219,6 @@ class SqliteStorage(SqlStorage):
             connection.close()
 
     def scrub(self) -> bool | None:
-        """Bring the write-ahead log into the file and empty it; False if a reader needs it."""
         with self._errors():
             connection = self._connect()
             try:

@@ -80,7 +80,6 @@ class SqlSearching(SqlReading):
         limit: int = 50,
         scan: int = 5000,
     ) -> Found:
-        """Items that match, the latest arrival first, among the next `scan` rows of an index."""
         range_ = _looked_at(stream, search, before)
         end = select(_ITEMS.arrived_at, _ITEMS.id).where(*range_).order_by(*_LATEST)
         with self._connection() as connection:
@@ -95,7 +94,6 @@ class SqlSearching(SqlReading):
         return rows, stop
 
     def last_alarms(self, stream: str) -> list[AlarmRow]:
-        """The last alarm of each rule and subject."""
         columns = t.alarms.c
         last = select(func.max(columns.n)).where(columns.stream == stream)
         last = last.group_by(columns.rule, columns.subject)
@@ -103,15 +101,12 @@ class SqlSearching(SqlReading):
         return self._all(AlarmRow, query)
 
     def follows(self, stream: str) -> list[FollowRow]:
-        """Items that were sent back."""
         return self._all(FollowRow, q.of_stream(t.follows, stream).order_by(t.follows.c.item))
 
     def payloads(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
-        """The payloads of some items."""
         return dict(self._among((_ITEMS.id, _ITEMS.payload), stream, ids))
 
     def arrivals(self, stream: str, edges: Sequence[float]) -> list[int]:
-        """How many items arrived between each two edges: a range of an index for each."""
         counted = [
             select(func.count())
             .where(_ITEMS.stream == stream, _ITEMS.arrived_at >= low, _ITEMS.arrived_at < high)
@@ -122,7 +117,6 @@ class SqlSearching(SqlReading):
             return list(connection.execute(select(*counted)).one()) if counted else []
 
     def doubtful(self, stream: str, after: Doubt | None = None, limit: int = 50) -> list[ItemRow]:
-        """Items with a verdict that is not due and without gold, the least confident first."""
         query = _listed().where(
             _ITEMS.stream == stream,
             _ITEMS.status == ItemStatus.LEFT,
@@ -142,7 +136,6 @@ class SqlSearching(SqlReading):
         stream: str | None = None,
         action: str | None = None,
     ) -> list[AuditRow]:
-        """The audit trail, newest first."""
         audit = t.audit.c
         query = select(t.audit).order_by(audit.n.desc())
         if before is not None:
@@ -154,7 +147,6 @@ class SqlSearching(SqlReading):
         return self._all(AuditRow, query, limit)
 
     def revised(self, stream: str, items: Iterable[str]) -> dict[str, str | None]:
-        """The last revision of each item."""
         columns = t.revisions.c.item, t.revisions.c.n, t.revisions.c.verdict
         rows = sorted(self._among(columns, stream, items), key=lambda row: int(row.n))
         return {row.item: row.verdict for row in rows}
@@ -251,7 +243,6 @@ class SqlStorage(SqlSearching):
         """Run a statement with all of its rows; how many rows of the table it touched."""
 
     def write(self, changes: Sequence[c.Change]) -> None:
-        """Make the changes as one transaction."""
         if not self.owner:
             refused = next((x for x in changes if not _is_for_all(x)), None)
             if refused is not None:

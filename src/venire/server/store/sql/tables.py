@@ -64,7 +64,6 @@ def _numbered(field: Field) -> Column[Any]:
 
 
 def _table(record: type[Record]) -> Table:
-    """The table of a record."""
     name, key, fields, unique, indexes, numbered, _ = record.TABLE
     first, *others = fields
     known = [
