@@ -43,10 +43,9 @@ class Service:
     `InputError`, `StateError`, `TooMuch` and, while the store does not accept writes, `StoreDown`,
     after which the same call may be retried.
 
-    The operations are methods of the parts they belong to: `StreamOperations`,
-    `LabellingOperations`, `NoteOperations`, `GoldOperations`, `ReadOperations` and
-    `DeletionOperations`; API keys, browser sessions, people of a provider, invitations and webhooks
-    are in `keys`, `sessions`, `identities`, `invitations` and `webhooks`.
+    The operations are methods of the parts they belong to, one for each noun of `operations`, and
+    are named here; keys, sessions, invitations, webhooks and people who sign on are parts of it
+    themselves.
 
     Examples
     --------

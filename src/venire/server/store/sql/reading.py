@@ -107,6 +107,25 @@ class SqlReading(Storage):
             with self._connection() as connection:
                 yield from connection.execute(select(*columns).where(of, some)).all()
 
+    def _rows_among(
+        self, row: type[R], column: Column[Any], stream: str, names: Iterable[str]
+    ) -> list[R]:
+        """The rows of a stream in which the column is one of the names."""
+        found = self._among((column, *column.table.c), stream, names)
+        return [row._make(values[1:]) for values in found]
+
+    def _after(
+        self,
+        row: type[R],
+        column: Column[Any],
+        stream: str,
+        after: str | int | None = None,
+        limit: int | None = None,
+    ) -> list[R]:
+        """The rows of a stream in the order of a column, those after a value of it."""
+        query = q.of_stream(column.table, stream).order_by(column)
+        return self._all(row, query if after is None else query.where(column > after), limit)
+
     def _end_of_log(self, stream: str) -> int:
         """The number of the next event."""
         end = self._scalar(q.end_of_log(stream))
@@ -129,14 +148,13 @@ class SqlReading(Storage):
         return bool(self._scalar(q.remains(stream)))
 
     def settings(self, stream: str) -> list[SettingsRow]:
-        query = q.of_stream(t.settings, stream).order_by(t.settings.c.version)
-        return self._all(SettingsRow, query)
+        return self._after(SettingsRow, t.settings.c.version, stream)
 
     def events(self, stream: str, after: int = -1, limit: int | None = None) -> list[EventRow]:
         return self._all(EventRow, q.events(stream, after), limit)
 
     def engines(self, stream: str) -> list[EngineRow]:
-        return self._all(EngineRow, q.of_stream(t.engines, stream).order_by(t.engines.c.n))
+        return self._after(EngineRow, t.engines.c.n, stream)
 
     def snapshot_numbers(self, stream: str) -> list[int]:
         n = t.snapshots.c.n
@@ -179,10 +197,7 @@ class SqlReading(Storage):
         return self._all(Exited, q.recent_exits(stream, limit))
 
     def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
-        n = t.revisions.c.n
-        return self._all(
-            RevisionRow, q.of_stream(t.revisions, stream).where(n > after).order_by(n), limit
-        )
+        return self._after(RevisionRow, t.revisions.c.n, stream, after, limit)
 
     def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
         columns = t.revisions.c
@@ -190,26 +205,18 @@ class SqlReading(Storage):
         return self._all(RevisionRow, query.order_by(columns.n))
 
     def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
-        n = t.checks.c.n
-        query = q.of_stream(t.checks, stream).where(n > after).order_by(n)
-        return self._all(CheckRow, query, limit)
+        return self._after(CheckRow, t.checks.c.n, stream, after, limit)
 
     def gold(
         self, stream: str, after: str | None = None, limit: int | None = None
     ) -> list[GoldRow]:
-        query = q.of_stream(t.gold, stream).order_by(t.gold.c.item)
-        if after is not None:
-            query = query.where(t.gold.c.item > after)
-        return self._all(GoldRow, query, limit)
+        return self._after(GoldRow, t.gold.c.item, stream, after, limit)
 
     def gold_among(self, stream: str, items: Iterable[str]) -> list[GoldRow]:
-        found = self._among((t.gold.c.item, *t.gold.c), stream, items)
-        return [GoldRow._make(row[1:]) for row in found]
+        return self._rows_among(GoldRow, t.gold.c.item, stream, items)
 
     def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
-        n = t.alarms.c.n
-        query = q.of_stream(t.alarms, stream).where(n > after).order_by(n)
-        return self._all(AlarmRow, query, limit)
+        return self._after(AlarmRow, t.alarms.c.n, stream, after, limit)
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         query = (
@@ -220,8 +227,7 @@ class SqlReading(Storage):
         return self._all(LabelRow, query)
 
     def labels_among(self, stream: str, items: Iterable[str]) -> list[LabelRow]:
-        columns = (t.labels.c.item, *t.labels.c)
-        return [LabelRow._make(row[1:]) for row in self._among(columns, stream, items)]
+        return self._rows_among(LabelRow, t.labels.c.item, stream, items)
 
     def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
         return map(ItemRow._make, self._each(q.open_items(stream, most), chunk))
@@ -384,28 +390,22 @@ class SqlReading(Storage):
     # what is archived, and what belongs to items that may be
 
     def leases_among(self, stream: str, items: Iterable[str]) -> list[LeaseRow]:
-        columns = (t.leases.c.item, *t.leases.c)
-        return [LeaseRow._make(row[1:]) for row in self._among(columns, stream, items)]
+        return self._rows_among(LeaseRow, t.leases.c.item, stream, items)
 
     def notes_among(self, stream: str, items: Iterable[str]) -> list[NoteRow]:
-        columns = (t.notes.c.item, *t.notes.c)
-        return [NoteRow._make(row[1:]) for row in self._among(columns, stream, items)]
+        return self._rows_among(NoteRow, t.notes.c.item, stream, items)
 
     def segments(self, stream: str) -> list[SegmentRow]:
-        return self._all(SegmentRow, q.of_stream(t.segments, stream).order_by(t.segments.c.n))
+        return self._after(SegmentRow, t.segments.c.n, stream)
 
     def archived(self, stream: str, ids: Iterable[str]) -> dict[str, ArchivedRow]:
-        columns = (t.archived.c.id, *t.archived.c)
-        found = (ArchivedRow._make(row[1:]) for row in self._among(columns, stream, ids))
+        found = self._rows_among(ArchivedRow, t.archived.c.id, stream, ids)
         return {row.id: row for row in found}
 
     def archived_after(
         self, stream: str, after: str | None = None, limit: int | None = None
     ) -> list[ArchivedRow]:
-        query = q.of_stream(t.archived, stream).order_by(t.archived.c.id)
-        if after is not None:
-            query = query.where(t.archived.c.id > after)
-        return self._all(ArchivedRow, query, limit)
+        return self._after(ArchivedRow, t.archived.c.id, stream, after, limit)
 
     def said_in_time(self, stream: str, since: float | None = None) -> Iterator[Said]:
         labels = t.labels.c
@@ -416,8 +416,8 @@ class SqlReading(Storage):
         return map(tuple, self._each(query, 5_000))
 
     def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
-        given, token = t.leases.c.given_at, t.leases.c.token_hash
-        query = q.of_stream(t.leases, stream).order_by(given, token)
+        given = t.leases.c.given_at
+        query = q.of_stream(t.leases, stream).order_by(given, t.leases.c.token_hash)
         if since is not None:
             query = query.where(given >= since)
         return map(LeaseRow._make, self._each(query, 5_000))
