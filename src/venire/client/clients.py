@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from venire.client import calls
 from venire.client.servers import Attempts, Settings, http_library
 from venire.client.wire import Answer, Call, ItemExit, ItemRevision
+from venire.tools.http.connections import Closing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class _Sender:
         return attempts.failed(fault, isinstance(fault, unsent))
 
 
-class AsyncClient(_Sender):
+class AsyncClient(Closing, _Sender):
     """A client of a server.
 
     Requests that fail because the server is busy, stopping or unreachable are retried for up to
@@ -105,12 +106,6 @@ class AsyncClient(_Sender):
     """
 
     _LIBRARY = "AsyncClient"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close the connections."""

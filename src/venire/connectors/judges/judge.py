@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from venire.connectors.judges.answers import (
     Answer,
@@ -40,7 +40,7 @@ from venire.connectors.judges.reading import (
     read_rationale,
 )
 from venire.errors import FetchError, InputError
-from venire.tools.http.connections import Connections, Lost, key_of
+from venire.tools.http.connections import Closing, Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class _Question:
     classes: tuple[str, ...] = ()
 
 
-class Judge:
+class Judge(Closing):
     """A model as a labeler; `async with` closes its connections.
 
     async with Judge(JudgeConfig.read({"id": "strict", "model": "gpt-x", ...})) as judge:
@@ -121,12 +121,6 @@ class Judge:
         self._rejected = 0
         self._answering: dict[str, asyncio.Event] = {}
         self.stopped: str | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close the connections."""

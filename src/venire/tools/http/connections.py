@@ -46,6 +46,19 @@ PLAIN = {"accept-encoding": "identity", "user-agent": "venire"}
 AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
+class Closing:
+    """Closed where an `async with` ends."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+
 class Lost(Exception):
     """No response came; `sent` says that the request may have been answered all the same."""
 
