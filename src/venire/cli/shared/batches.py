@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from venire.student import Student
 
 __all__ = [
+    "ALONE",
     "BUDGET",
     "COSTS",
     "EXPERT_SHARE",
@@ -60,6 +61,10 @@ GOLD = "Known true labels to learn from, in every round: a file with task,label.
 EXPERT_SHARE = (
     "The share of --budget for the labeler that is trusted, who sees the least sure items at the "
     "end. [default: 0.1 if there is one]"
+)
+ALONE = (
+    "With --gold: the share of right verdicts that may be lost, such as 0.01, for one labeler to "
+    "label the rest alone, after all have labelled the items with gold and as many others."
 )
 LABELS_OUT = "Write the labels that were bought, as other commands read them: task,worker,label."
 OUT = (

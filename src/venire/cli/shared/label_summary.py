@@ -32,6 +32,8 @@ def print_labelled(done: Labelled) -> None:
         print("stale     remove the journal to ask again; what is in the cache costs nothing")
     if done.checked is not None:
         print(f"gold      {done.checked.words}")
+    if done.alone is not None:
+        print(f"alone     {done.alone.words}")
     if done.expert is not None:
         print(f"expert    {done.expert.words}")
     if record["accuracy"] is not None:
