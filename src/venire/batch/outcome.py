@@ -31,8 +31,6 @@ from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like
 from venire.model import ExitReason, Verdict
 
-__all__ = ["LabelerReport", "Labelled", "settle", "share_right", "stale_words"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from venire.files.label_config import Control
     from venire.server.store import Storage
 
-__all__ = ["TRACED", "Name", "Project", "export", "importing"]
 
 #: Programs that are read over HTTP, those of `connectors.traces`, which --help need not import.
 TRACED = ("phoenix", "mlflow", "langfuse")
@@ -198,7 +197,7 @@ def export(
     server is needed: what Label Studio exported gets the verdicts of venire aggregate. phoenix,
     mlflow, langfuse: --verdicts become annotations, assessments or scores of venire at --to.
     """
-    from venire.server.store.maintenance.tables import TABLES
+    from venire.server.store.maintenance.export import TABLES
 
     if what in TRACED:
         from venire.connectors.traces import source_of
@@ -261,7 +260,6 @@ def _say(count: int, name: str, what: str, to: Path, as_json: bool) -> None:
 
 
 def _control(what: str, config: Path | None, name: str | None) -> Control | None:
-    """The control that a labelling config has, if there is one."""
     from venire.files.label_config import find_control
 
     if config is None and name is not None:
@@ -295,7 +293,7 @@ def _tasks_with(
 
 def _table(storage: Storage, stream: str, to: Path, *, what: str, probabilities: bool) -> int:
     from venire.files import check_targets
-    from venire.server.store.maintenance.tables import write_table
+    from venire.server.store.maintenance.export import write_table
 
     check_targets([to])
     with storage.frozen():

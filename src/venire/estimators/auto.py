@@ -51,8 +51,6 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, total
 from venire.labels.sources import as_labels
 
-__all__ = ["Auto", "Basis"]
-
 
 class Basis(StrEnum):
     """What the verdicts of `Auto` rest on."""
@@ -341,7 +339,6 @@ def _less_sure(table: LabelTable, steps: Floats, near: Floats) -> Floats:
 
 
 def _others(suspects: Sequence[CloneGroup], groups: Sequence[CloneGroup]) -> list[CloneGroup]:
-    """The suspects of whom nobody is in one of the groups."""
     known = {name for group in groups for name in group.members}
     return [group for group in suspects if not known & set(group.members)]
 

@@ -25,21 +25,8 @@ from venire.estimators.base import TINY, Floats
 from venire.estimators.calibration import residual_dependence
 from venire.estimators.screening.clones import CloneGroup, Clones
 from venire.labels import LabelTable, Names
-from venire.labels.counts import labels_given, name_codes
-from venire.labels.partitions import Spread, Table, kept, total
+from venire.labels.partitions import Spread, Table, kept, labels_given, name_codes, total
 from venire.labels.table import keep_labelers
-
-__all__ = [
-    "Families",
-    "families_of",
-    "label_weights",
-    "measured",
-    "merge_clones",
-    "relations",
-    "tempered",
-    "weighted_posteriors",
-    "weighted_shares",
-]
 
 #: The family of each labeler by name, as the user declares it.
 Families = Mapping[Any, Hashable]

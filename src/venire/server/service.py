@@ -6,20 +6,20 @@ import asyncio
 import contextlib
 
 from venire.server.clock import Clock, SystemClock
+from venire.server.keys.identities import Identities
 from venire.server.keys.invitations import Invitations
 from venire.server.keys.keyring import Keyring
 from venire.server.keys.sessions import Sessions
 from venire.server.operations.alarms import AlarmOperations
 from venire.server.operations.deletion import DeletionOperations
-from venire.server.operations.finding import FindOperations
 from venire.server.operations.gold import GoldOperations
 from venire.server.operations.history import HistoryOperations
+from venire.server.operations.items import FindOperations
 from venire.server.operations.labelers import LabelerOperations
 from venire.server.operations.labelling import LabellingOperations
 from venire.server.operations.notes import NoteOperations
 from venire.server.operations.reads import ReadOperations
-from venire.server.operations.reviewing import ReviewOperations
-from venire.server.operations.sending_back import SendBackOperations
+from venire.server.operations.reviews import ReviewOperations, SendBackOperations
 from venire.server.operations.streams import StreamOperations
 from venire.server.reports import skill_report
 from venire.server.reports.skill_report import Skills
@@ -45,8 +45,8 @@ class Service:
 
     The operations are methods of the parts they belong to: `StreamOperations`,
     `LabellingOperations`, `NoteOperations`, `GoldOperations`, `ReadOperations` and
-    `DeletionOperations`; API keys, browser sessions, invitations and webhooks are in `keys`,
-    `sessions`, `invitations` and `webhooks`.
+    `DeletionOperations`; API keys, browser sessions, people of a provider, invitations and webhooks
+    are in `keys`, `sessions`, `identities`, `invitations` and `webhooks`.
 
     Examples
     --------
@@ -79,6 +79,7 @@ class Service:
         self.runtime = Runtime(storage, clock or SystemClock(), self.settings)
         self.keys, self.webhooks = Keyring(self.runtime), Webhooks(self.runtime)
         self.skills, self.sessions = Skills(self.runtime), Sessions(self.runtime, self.keys)
+        self.identities = Identities(self.runtime, self.keys, self.sessions)
         self.started, self._trends = False, Trends(self.runtime)
 
         streams = StreamOperations(self.runtime)

@@ -1,9 +1,4 @@
-"""The pages: sign-in, the overview, the labelling page, the documentation.
-
-They are rendered by the server, need no other host, and load no scripts but their own (enforced by
-the Content-Security-Policy). A payload is shown as text, or as an image if it is one, never as
-HTML.
-"""
+"""The OpenAPI document, laid out for a page that needs no script and no other host."""
 
 from __future__ import annotations
 
@@ -11,7 +6,8 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -29,10 +25,107 @@ from venire.server.edge.blind import Blind
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate, by_hand, caller
 from venire.server.edge.peers import all_insights, all_streams
-from venire.server.pages.markdown import as_html
-from venire.server.pages.reference import sections
-from venire.server.pages.rendering import percent, times
-from venire.server.pages.sparkline import sparkline
+from venire.server.pages.charts import sparkline
+from venire.server.pages.rendering import as_html, percent, times
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A field or a parameter: its name, type, whether it is required, and meaning."""
+
+    name: str
+    kind: str
+    needed: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One route."""
+
+    method: str
+    path: str
+    summary: str
+    roles: tuple[str, ...]
+    parameters: tuple[Row, ...]
+    fields: tuple[Row, ...]
+    example: str
+    answers: tuple[tuple[str, str], ...]
+
+
+def sections(described: Schema) -> dict[str, list[Operation]]:
+    """The operations by tag.
+
+    >>> get = {"tags": ["a"], "description": "Look.", "responses": {"200": {"description": "ok"}}}
+    >>> [row] = sections({"paths": {"/x": {"get": get}}, "components": {}})["a"]
+    >>> row.method, row.path, row.summary, row.answers
+    ('GET', '/x', 'Look.', (('200', 'ok'),))
+    """
+    found: dict[str, list[Operation]] = {}
+    schemas = described["components"].get("schemas", {})
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            laid_out = _operation(method.upper(), path, operation, schemas)
+            found.setdefault(operation["tags"][0], []).append(laid_out)
+    return found
+
+
+def _operation(method: str, path: str, operation: Schema, schemas: Schema) -> Operation:
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    example = content.get("example")
+    return Operation(
+        method=method,
+        path=path,
+        summary=operation.get("description", ""),
+        roles=tuple(operation.get("x-roles", ("anyone",))),
+        parameters=tuple(
+            Row(
+                p["name"],
+                _kind(p["schema"], schemas),
+                p.get("required", False),
+                p.get("description", ""),
+            )
+            for p in operation.get("parameters", ())
+        ),
+        fields=_fields(content.get("schema", {}), schemas),
+        example="" if example is None else json.dumps(example, indent=2),
+        answers=tuple(
+            (str(status), answer["description"])
+            for status, answer in sorted(operation["responses"].items())
+        ),
+    )
+
+
+def _fields(schema: Schema, schemas: Schema) -> tuple[Row, ...]:
+    schema = schema.get("items", schema)
+    schema = schemas.get(str(schema.get("$ref", "")).rpartition("/")[2], schema)
+    needed = schema.get("required", ())
+    return tuple(
+        Row(name, _kind(field, schemas), name in needed, _default(field))
+        for name, field in schema.get("properties", {}).items()
+    )
+
+
+def _default(field: Schema) -> str:
+    return f"default: {json.dumps(field['default'])}" if "default" in field else ""
+
+
+def _kind(schema: Schema, schemas: Schema) -> str:
+    """A type in words; for an enum, its values."""
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        meant = schemas.get(name, {})
+        return _kind(meant, schemas) if "enum" in meant else name
+    if "anyOf" in schema:
+        return " or ".join(_kind(choice, schemas) for choice in schema["anyOf"])
+    if "enum" in schema:
+        return " | ".join(str(choice) for choice in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}), schemas)}"
+    return str(schema.get("type", "any"))
+
 
 STATIC = Path(__file__).parent / "static"
 PERIOD = 1.0
@@ -42,6 +135,9 @@ DIGITS = 9
 
 #: The only targets to which signing in redirects.
 WORK = ("/work?", "/streams/")
+
+#: The cookie with the id token of who signed in with the provider, for signing out there too.
+ID_TOKEN = "venire_id_token"
 
 
 class PageRoutes:
@@ -61,6 +157,7 @@ class PageRoutes:
         self._templates.filters.update(seconds=seconds, number=number, percent=percent)
         self._templates.filters.update(sparkline=sparkline, times=times)
         self._templates.globals.update(ExitReason=ExitReason, Role=Role)
+        self._templates.globals["provider"] = gate.provider
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
         self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
 
@@ -117,10 +214,9 @@ class PageRoutes:
             key = self._gate.service.keys.authenticate(token)
         if key is None:
             return self._page("sign_in.html", None, status=401, wrong=True, to=to)
-        home = "/work" if key.role == Role.LABELER else "/"
         seconds = self._gate.settings.session_hours * 3600
         session = await self._gate.service.sessions.begin(key, seconds)
-        return self._signed_in(request, session, to if to.startswith(WORK) else home)
+        return self._signed_in(request, session, landing(key.role, to))
 
     @by_hand
     async def sign_in_by_link(self, request: Request) -> Response:
@@ -174,21 +270,44 @@ class PageRoutes:
     def _signed_in(self, request: Request, session: str, to: str) -> Response:
         """Go on to a page, with the cookie of a session."""
         response = RedirectResponse(to, 303)
-        secure = self._gate.settings.secure_cookies or over_https(request)
-        age = round(self._gate.settings.session_hours * 3600)
-        response.set_cookie(
-            COOKIE, session, max_age=age, httponly=True, samesite="strict", secure=secure
-        )
+        self._keep(request, response, session)
         return response
+
+    def _keep(
+        self, request: Request, response: Response, value: str, name: str = COOKIE, path: str = "/"
+    ) -> None:
+        """Set a cookie that lasts as long as a session does."""
+        response.set_cookie(
+            name,
+            value,
+            max_age=round(self._gate.settings.session_hours * 3600),
+            path=path,
+            httponly=True,
+            samesite="strict",
+            secure=self._is_secure(request),
+        )
+
+    def _is_secure(self, request: Request) -> bool:
+        return self._gate.settings.secure_cookies or over_https(request)
+
+    def _address(self, request: Request) -> str:
+        """Where the browser found this server."""
+        return f"{'https' if self._is_secure(request) else 'http'}://{request.url.netloc}"
 
     @by_hand
     async def sign_out(self, request: Request) -> Response:
-        """End the session."""
+        """End the session; who signed in with the provider is told where to sign out there."""
         if foreign(request):
             raise RequestError(403, "foreign_page", "this came from another site")
-        response = RedirectResponse("/", 303)
         await self._gate.service.sessions.end(request.cookies.get(COOKIE, ""))
+        token, provider = request.cookies.get(ID_TOKEN), self._gate.provider
+        response: Response = RedirectResponse("/", 303)
+        if token is not None and provider is not None:
+            hint = "" if token == "-" else token
+            url = await provider.end_url(hint, f"{self._address(request)}/")
+            response = self._page("signed_out.html", None, url=url)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        response.delete_cookie(ID_TOKEN, path="/sign-out", httponly=True, samesite="strict")
         return response
 
     @by_hand
@@ -290,10 +409,20 @@ def _desk(settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def landing(role: Role, to: str) -> str:
+    """Where signing in leads: to the page that was asked for, or to the first one of a role.
+
+    >>> landing(Role.VIEWER, "/streams/posts"), landing(Role.LABELER, "//evil.example")
+    ('/streams/posts', '/work')
+    """
+    return to if to.startswith(WORK) else "/work" if role == Role.LABELER else "/"
+
+
 def over_https(request: Request) -> bool:
     """Whether the browser uses HTTPS, directly or by the headers of a proxy.
 
-    The headers may be forged: the only effect is a cookie that is sent over HTTPS alone.
+    The headers may be forged: the only effects are a cookie that is sent over HTTPS alone, and the
+    address to which a provider of identities is asked to send who forged them.
     """
     proxied = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
     forwarded = request.headers.get("forwarded", "").lower().replace('"', "")

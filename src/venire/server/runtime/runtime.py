@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from venire.errors import StoreDown, StreamDown, StreamElsewhere
 from venire.server.clock import Clock
-from venire.server.runtime.commits_in_parts import CommitsInParts
+from venire.server.runtime.chunks import CommitsInParts
 from venire.server.runtime.health import HealthMonitor
 from venire.server.runtime.loading import Loading
 from venire.server.runtime.sharing import Sharing
@@ -35,10 +36,9 @@ from venire.server.store import (
     streams_of,
 )
 from venire.server.stream.background import ThreadPools, ignore_error
-from venire.server.stream.change_batch import Batch
+from venire.server.stream.change_batch import Batch, LogPosition
 from venire.server.stream.leases import LeaseIndex
 from venire.server.stream.live_stream import LiveStream, Moment
-from venire.server.stream.log_position import LogPosition
 from venire.server.stream.offers import Offers
 
 T = TypeVar("T")
@@ -94,6 +94,10 @@ class Runtime:
             kept = secrets.token_hex(32)
             await self.write([SetMeta(AUDIT_SECRET, kept)])
         return bytes.fromhex(kept)
+
+    def secret_for(self, use: str) -> bytes:
+        """A secret of the store for another use, the same for all servers on it."""
+        return hmac.digest(self._audit_secret, use.encode(), "sha256")
 
     @property
     def ticking(self) -> bool:

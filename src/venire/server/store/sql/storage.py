@@ -1,0 +1,311 @@
+"""Which snapshots stay: the older they are, the further apart.
+
+To say why something happened, the log is replayed from the snapshot before it. So more are kept
+than a restart needs, but the gap between two that stay is a quarter of their age: twice as much
+history costs three snapshots more.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import pairwise
+from typing import Any, Final, TypeVar, cast
+
+from sqlalchemy import ColumnElement, Select, and_, exists, func, not_, or_, select, tuple_
+
+from venire.errors import StoreError
+from venire.model import ItemStatus
+from venire.server.store import changes as c
+from venire.server.store.ownership import streams_of
+from venire.server.store.record import Record
+from venire.server.store.records import (
+    AlarmRow,
+    AuditRow,
+    EngineRow,
+    FollowRow,
+    ItemRow,
+    KeyRow,
+    SegmentRow,
+    SnapshotRow,
+)
+from venire.server.store.search import EXCERPT, Doubt, Found, ItemSearch, Place
+from venire.server.store.sql import queries as q
+from venire.server.store.sql import tables as t
+from venire.server.store.sql.reading import SqlReading
+from venire.server.store.sql.statements import Step, dropping, plan
+
+#: The gap between two snapshots is at most a SHARE-th of their age, where it can be.
+SHARE: Final = 4
+
+
+def superfluous(numbers: Sequence[int], needed: Collection[int] = ()) -> list[int]:
+    """The snapshots that may be deleted, by the number of events in each.
+
+    The first, the last two and those that are `needed` stay.
+
+    >>> superfluous(range(0, 220, 20))
+    [20, 60]
+    >>> superfluous(range(0, 220, 20), needed=[60])
+    [40]
+    """
+    ordered = sorted(set(numbers))
+    dropped: list[int] = []
+    if len(ordered) <= 3:
+        return dropped
+    newest, newer = ordered[-1], ordered[-2]
+    for older, n in zip(reversed(ordered[:-3]), reversed(ordered[1:-2]), strict=True):
+        if n not in needed and SHARE * (newer - older) <= newest - older:
+            dropped.append(n)
+        else:
+            newer = n
+    return dropped[::-1]
+
+
+_ITEMS = t.items.c
+_PLACE = tuple_(_ITEMS.arrived_at, _ITEMS.id)
+_LATEST = _ITEMS.arrived_at.desc(), _ITEMS.id.desc()
+
+
+class SqlSearching(SqlReading):
+    """Two queries for each step of a search: how far it looks, and what it finds there."""
+
+    def find_items(
+        self,
+        stream: str,
+        search: ItemSearch,
+        before: Place | None = None,
+        limit: int = 50,
+        scan: int = 5000,
+    ) -> Found:
+        """Items that match, the latest arrival first, among the next `scan` rows of an index."""
+        range_ = _looked_at(stream, search, before)
+        end = select(_ITEMS.arrived_at, _ITEMS.id).where(*range_).order_by(*_LATEST)
+        with self._connection() as connection:
+            last = connection.execute(end.offset(scan - 1).limit(1)).first()
+        stop = None if last is None else (float(last[0]), str(last[1]))
+        query = _listed().where(*range_, *_conditions(stream, search)).order_by(*_LATEST)
+        if stop is not None:
+            query = query.where(tuple_(*stop) <= _PLACE)
+        rows = self._all(ItemRow, query, limit)
+        if len(rows) == limit:
+            return rows, (rows[-1].arrived_at, rows[-1].id)
+        return rows, stop
+
+    def last_alarms(self, stream: str) -> list[AlarmRow]:
+        """The last alarm of each rule and subject."""
+        columns = t.alarms.c
+        last = select(func.max(columns.n)).where(columns.stream == stream)
+        last = last.group_by(columns.rule, columns.subject)
+        query = q.of_stream(t.alarms, stream).where(columns.n.in_(last)).order_by(columns.n)
+        return self._all(AlarmRow, query)
+
+    def follows(self, stream: str) -> list[FollowRow]:
+        """Items that were sent back."""
+        return self._all(FollowRow, q.of_stream(t.follows, stream).order_by(t.follows.c.item))
+
+    def payloads(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
+        """The payloads of some items."""
+        return dict(self._among((_ITEMS.id, _ITEMS.payload), stream, ids))
+
+    def arrivals(self, stream: str, edges: Sequence[float]) -> list[int]:
+        """How many items arrived between each two edges: a range of an index for each."""
+        counted = [
+            select(func.count())
+            .where(_ITEMS.stream == stream, _ITEMS.arrived_at >= low, _ITEMS.arrived_at < high)
+            .scalar_subquery()
+            for low, high in pairwise(edges)
+        ]
+        with self._connection() as connection:
+            return list(connection.execute(select(*counted)).one()) if counted else []
+
+    def doubtful(self, stream: str, after: Doubt | None = None, limit: int = 50) -> list[ItemRow]:
+        """Items with a verdict that is not due and without gold, the least confident first."""
+        query = _listed().where(
+            _ITEMS.stream == stream,
+            _ITEMS.status == ItemStatus.LEFT,
+            _ITEMS.verdict.is_not(None),
+            not_(_has_gold(stream)),
+            not_(_is_drawn(stream)),
+        )
+        place = tuple_(_ITEMS.confidence, _ITEMS.exit_n)
+        if after is not None:
+            query = query.where(place > tuple_(*after))
+        return self._all(ItemRow, query.order_by(_ITEMS.confidence, _ITEMS.exit_n), limit)
+
+    def recent_audit(
+        self,
+        before: int | None = None,
+        limit: int | None = None,
+        stream: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditRow]:
+        """The audit trail, newest first."""
+        audit = t.audit.c
+        query = select(t.audit).order_by(audit.n.desc())
+        if before is not None:
+            query = query.where(audit.n < before)
+        if stream is not None:
+            query = query.where(audit.stream == stream)
+        if action is not None:
+            query = query.where(audit.action == action)
+        return self._all(AuditRow, query, limit)
+
+    def revised(self, stream: str, items: Iterable[str]) -> dict[str, str | None]:
+        """The last revision of each item."""
+        columns = t.revisions.c.item, t.revisions.c.n, t.revisions.c.verdict
+        rows = sorted(self._among(columns, stream, items), key=lambda row: int(row.n))
+        return {row.item: row.verdict for row in rows}
+
+
+def _listed() -> Select[Any]:
+    """Items with the beginnings of their payloads."""
+    start = func.substr(_ITEMS.payload, 1, EXCERPT)
+    return select(*(start if column is _ITEMS.payload else column for column in _ITEMS))
+
+
+def _looked_at(stream: str, search: ItemSearch, before: Place | None) -> list[Any]:
+    """The part of an index that the search has still to look at."""
+    found: list[ColumnElement[bool]] = [_ITEMS.stream == stream]
+    found += [_ITEMS[name] == value for name, value in search.leading.items()]
+    if search.since is not None:
+        found.append(_ITEMS.arrived_at >= search.since)
+    if search.until is not None:
+        found.append(_ITEMS.arrived_at < search.until)
+    if before is not None:
+        found.append(tuple_(*before) > _PLACE)
+    if search.blind:
+        found.append(or_(not_(_is_drawn(stream)), _has_gold(stream)))
+    return found
+
+
+def _is_drawn(stream: str) -> ColumnElement[bool]:
+    return exists().where(t.checks.c.stream == stream, t.checks.c.item == _ITEMS.id)
+
+
+def _has_gold(stream: str) -> ColumnElement[bool]:
+    return exists().where(t.gold.c.stream == stream, t.gold.c.item == _ITEMS.id)
+
+
+def _conditions(stream: str, search: ItemSearch) -> list[ColumnElement[bool]]:
+    """What else must hold for each row."""
+    found = [
+        _ITEMS[name] == value
+        for name in ("status", "verdict", "reason")
+        if (value := getattr(search, name)) is not None and name not in search.leading
+    ]
+    if search.low is not None:
+        found.append(_ITEMS.confidence >= search.low)
+    if search.high is not None:
+        found.append(_ITEMS.confidence <= search.high)
+    if search.labeler is not None:
+        said = t.labels.c
+        mine = and_(said.item == _ITEMS.id, said.labeler == search.labeler)
+        found.append(exists().where(said.stream == stream, mine))
+    if search.text is not None:
+        found.append(or_(_has(_ITEMS.id, search.text), _has(_ITEMS.payload, search.in_payload)))
+    return found
+
+
+def _has(column: Any, text: str) -> ColumnElement[bool]:
+    """Whether a column contains a text, whatever the case of ASCII letters."""
+    found: ColumnElement[bool] = column.icontains(text, autoescape=True)
+    return found
+
+
+R = TypeVar("R", bound=Record)
+
+#: What a process that does not own the store may write.
+_FOR_ALL = (c.RevokeKey, c.ExpireKey, c.TouchKey)
+
+
+def _is_for_all(change: c.Change) -> bool:
+    if isinstance(change, c.Insert):
+        return all(isinstance(row, KeyRow | AuditRow) for row in change.rows)
+    checked = isinstance(change, c.SetMeta) and change.key.startswith(c.VERIFIED)
+    return checked or isinstance(change, _FOR_ALL)
+
+
+def _inserted(changes: Sequence[c.Change], kind: type[R]) -> Iterator[R]:
+    """The rows of a record that are inserted."""
+    for change in changes:
+        if isinstance(change, c.Insert) and change.rows and isinstance(change.rows[0], kind):
+            yield from cast(Sequence[R], change.rows)
+
+
+class SqlStorage(SqlSearching):
+    """A store in a database; see `sqlite` and `postgres`."""
+
+    owner: bool
+    _write_lock: threading.RLock
+    _ends: dict[str, int]  # the number of the next event of a stream
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[Any]:
+        """A cursor whose statements are committed, durably, when the block ends."""
+
+    @abstractmethod
+    def _many(self, cursor: Any, step: Step) -> int:
+        """Run a statement with all of its rows; how many rows of the table it touched."""
+
+    def write(self, changes: Sequence[c.Change]) -> None:
+        """Make the changes as one transaction."""
+        if not self.owner:
+            refused = next((x for x in changes if not _is_for_all(x)), None)
+            if refused is not None:
+                rows = refused.rows if isinstance(refused, c.Insert) else ()
+                what = rows[0].TABLE.name if rows else type(refused).__name__
+                raise StoreError(f"only the server that owns the store {self.url} may write {what}")
+        with self._write_lock, self._errors():
+            self._check_claims(changes)
+            try:
+                old = self._old_snapshots(changes)
+                with self._transaction() as cursor:
+                    for step in (*plan(changes), *old):
+                        if step.statement.table == "events":
+                            self._check_numbers(step.rows)
+                        self._run(cursor, step)
+            except BaseException:
+                self._ends.clear()
+                raise
+            for change in changes:
+                if isinstance(change, c.DeleteStream):
+                    self._ends.pop(change.stream, None)  # a new one may have its name
+
+    def _check_claims(self, changes: Sequence[c.Change]) -> None:
+        """Streams that are not claimed belong to another server."""
+        if not self.shared:
+            return
+        other = next((name for name in streams_of(changes) if not self.holds(name)), None)
+        if other is not None:
+            raise StoreError(f"got rows of stream {other!r}, which this server has not claimed")
+
+    def _old_snapshots(self, changes: Sequence[c.Change]) -> list[Step]:
+        """Delete the snapshots that new ones make superfluous."""
+        steps = []
+        for snapshot in _inserted(changes, SnapshotRow):
+            stream = snapshot.stream
+            began = {row.n for row in self.engines(stream)}
+            began |= {row.next_event for row in self.segments(stream)}
+            began |= {row.n for row in _inserted(changes, EngineRow)}
+            began |= {row.next_event for row in _inserted(changes, SegmentRow)}
+            gone = superfluous([*self.snapshot_numbers(stream), snapshot.n], began)
+            steps += [dropping(stream, gone)] if gone else []
+        return steps
+
+    def _run(self, cursor: Any, step: Step) -> None:
+        touched = self._many(cursor, step)
+        if step.statement.exact is not None and touched != len(step.rows):
+            raise StoreError(f"{step.statement.exact}: {len(step.rows) - touched} of them")
+
+    def _check_numbers(self, rows: Sequence[Any]) -> None:
+        """Events follow each other without a gap."""
+        for row in rows:
+            end = self._ends.get(row.stream)
+            if end is None:
+                end = self._end_of_log(row.stream)
+            if row.n != end:
+                raise StoreError(f"got event {row.n} of stream {row.stream!r}, expected {end}")
+            self._ends[row.stream] = row.n + row.size
