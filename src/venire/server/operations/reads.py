@@ -94,6 +94,8 @@ class ReadOperations:
         check_cursor("exits", after, live.segment.exits if live.segment else 0)
         read = self.runtime.storage.exits
         rows = await self._after(stream, read, lambda position: position.exit, after, wait, limit)
+        if not rows:
+            return []  # the stream may have been deleted meanwhile
         proven = await guarantee_of(self.runtime, await self.runtime.live_stream(stream))
         return [marked_exit(row, proven) for row in rows]
 
