@@ -57,19 +57,6 @@ from venire.labels import LabelTable, Names
 from venire.paper.accuracy import pair_evidence
 from venire.tools.compiling import threaded
 
-__all__ = [
-    "Belief",
-    "Voices",
-    "believe",
-    "best_entries",
-    "decide",
-    "edge",
-    "first_entries",
-    "heard",
-    "owned",
-    "voices_of",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

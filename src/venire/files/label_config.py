@@ -23,8 +23,6 @@ from xml.etree import ElementTree
 
 from venire.errors import InputError, UnknownName
 
-__all__ = ["PLAIN_CONTROL", "Control", "find_control", "read_controls"]
-
 #: How many stars a Rating has without `maxRating`.
 STARS: Final = 5
 

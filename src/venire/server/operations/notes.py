@@ -17,8 +17,6 @@ from venire.server.stream.change_batch import Batch
 from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.tokens import hashed
 
-__all__ = ["LONGEST_NOTE", "NoteOperations"]
-
 #: Maximum length of a note, in characters.
 LONGEST_NOTE: Final = 2_000
 
