@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.errors import InputError, StateError
 from venire.model import LeaseStatus, NoteKind
 from venire.server.messages import Answer, NoteView, Progress
-from venire.server.operations.labelling import LabellingOperations
 from venire.server.reports.event_json import note_view
-from venire.server.runtime.runtime import Runtime
 from venire.server.store import NoteRow
 from venire.server.stream import grants
 from venire.server.stream.change_batch import Batch
-from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.tokens import hashed
+
+if TYPE_CHECKING:
+    from venire.server.operations.labelling import LabellingOperations
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.live_stream import LiveStream, Moment
 
 #: Maximum length of a note, in characters.
 LONGEST_NOTE: Final = 2_000
