@@ -206,7 +206,7 @@ MANY: Final = 256
 class Answer(NamedTuple):
     """What a labeler said, what it cost if that is not the price of every label, how sure, and why.
 
-    The confidence, if there is one, is not believed: `venire.batch.choice` says what becomes of it.
+    The confidence, if there is one, is not believed: `venire.estimators.voices` says why.
 
     >>> Answer("spam", cost=0.0012, confidence=0.9).confidence
     0.9

@@ -1,13 +1,13 @@
 """`Worker`: any Python callable as a labeler.
 
 The callable gets the payload of an item (or the whole `Work`, if its parameter is annotated so) and
-returns the label. It may be a coroutine function; otherwise it runs in a daemon thread. While it
-runs, heartbeats renew the lease. A failure is not a label: after an exception, or an answer that is
-not one of the classes, the item is released for another labeler; None means "I do not know", with
-the same effect. After failures the worker backs off, so that a broken model does not run through
-the whole queue. `NotNow` releases the item such that the same labeler may get it again, and
-`GaveUp` stops the worker. What the labeler still holds when a worker starts, since the last one was
-killed, is worked on first.
+returns the label, or an object with a `label` and a `confidence`, such as `vn.Answer`. It may be a
+coroutine function; otherwise it runs in a daemon thread. While it runs, heartbeats renew the lease.
+A failure is not a label: after an exception, or an answer that is not one of the classes, the item
+is released for another labeler; None means "I do not know", with the same effect. After failures
+the worker backs off, so that a broken model does not run through the whole queue. `NotNow` releases
+the item such that the same labeler may get it again, and `GaveUp` stops the worker. What the
+labeler still holds when a worker starts, since the last one was killed, is worked on first.
 """
 
 from __future__ import annotations
@@ -205,14 +205,15 @@ class Worker:
             return False
         return True
 
-    async def _send(self, work: Work, said: Any) -> bool:
+    async def _send(self, work: Work, answer: Any) -> bool:
+        said, sure = getattr(answer, "label", answer), getattr(answer, "confidence", None)
         if not isinstance(said, str) or said not in work.classes:
             why = "no answer" if said is None else f"said {said!r}, expected one of {work.classes}"
             LOG.info("%s: no label: %s", work.item, why)
             await self._release(work, why, bar=True)
             return said is None
         try:
-            await self._client.label(work.token, said)
+            await self._client.label(work.token, said, sure)
         except ServerError as fault:  # about this item; general errors also come from `next`
             LOG.warning("%s: the label was refused: %s", work.item, fault)
             self.tally.failed += 1

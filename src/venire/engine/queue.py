@@ -32,6 +32,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.estimators.voices import N_TONES
 from venire.events import Assigned, Event, Joined, Observed
 from venire.model import LabelerId
 from venire.scheduling.base import PER_ROW, Belief, Kernels, Policy
@@ -195,12 +196,11 @@ class Queue:
         panel = np.zeros(n + 1, LABELER)
         panel[:n] = self.desk.panel
         panel["edge"][n] = -1
-        square = np.zeros((n + 1, *self.desk.votes.shape[1:]))
         self.desk = self.desk._replace(
             panel=panel,
             order=np.arange(n + 1, dtype=np.int32),
-            votes=square,
-            pairs=np.zeros_like(square),
+            votes=np.zeros((n + 1, *self.desk.votes.shape[1:])),
+            pairs=np.zeros((n + 1, *self.desk.pairs.shape[1:])),
         )
         self.capacity = np.append(self.capacity, 0)
         self.prices = np.append(self.prices, 0.0)
@@ -211,6 +211,13 @@ class Queue:
         """How many labels a slot the labeler gives from now on; 0: it is away."""
         self.capacity[labeler] = capacity
         self.stale = True
+
+    def hear_tones(self) -> None:
+        """From now on answers may have a tone, which is in what they say."""
+        labelers, answers, classes = self.desk.votes.shape
+        if answers == classes:
+            self.desk = self.desk._replace(votes=np.zeros((labelers, N_TONES * classes, classes)))
+            self.stale = True
 
     def charge(self, prices: NDArray[np.float64]) -> None:
         """What a label of each labeler costs from now on, in slots of delay."""

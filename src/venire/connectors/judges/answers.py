@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from venire.batch.choice import edge
 from venire.connectors.judges.usage import Usage
 from venire.errors import GaveUp, NotNow, VenireError
+from venire.estimators.voices import edge
 
 __all__ = [
     "Answer",
@@ -133,8 +133,8 @@ def voices(answers: Iterable[tuple[str, str, Answer]]) -> list[tuple[str, str, s
     """Rows (item, labeler, label) for `LabelTable.from_rows`, of (item, judge, answer).
 
     A judge that says how sure it is becomes two labelers, `judge (sure)` and `judge (unsure)`,
-    whose skills are learned (`venire.batch.choice`). Judges without confidence, or with always the
-    same, keep one voice.
+    whose skills are learned (`venire.estimators.voices`). Judges without confidence, or with always
+    the same, keep one voice.
 
     >>> rows = [("a", "j", Answer("spam", 0.9)), ("b", "j", Answer("ok", 0.6))]
     >>> voices([*rows, ("a", "k", Answer("ok"))])
