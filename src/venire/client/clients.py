@@ -19,8 +19,6 @@ from venire.client.transport import Settings, http_library
 from venire.client.types import ItemExit, ItemRevision
 from venire.client.wire import Answer, Call
 
-__all__ = ["AsyncClient", "Client"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

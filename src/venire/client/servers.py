@@ -24,8 +24,6 @@ from venire.client.wire import Answer, Call
 from venire.errors import InputError
 from venire.tools.http.retries import Backoff, retry_after
 
-__all__ = ["Attempts", "Servers"]
-
 #: Statuses after which the same request may succeed, ...
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
 

@@ -13,8 +13,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-__all__ = ["Threads"]
-
 Job: TypeAlias = Callable[[], None]
 
 

@@ -11,8 +11,6 @@ from venire.errors import InputError
 from venire.tools.http.retries import Backoff
 from venire.tools.lazy import library
 
-__all__ = ["Settings", "http_library"]
-
 #: Seconds to connect where there is another server to try.
 CONNECT: Final = 5.0
 

@@ -8,15 +8,6 @@ from typing import Any, Self
 
 from venire.errors import VenireError
 
-__all__ = [
-    "ItemExit",
-    "ItemRevision",
-    "Nothing",
-    "ServerError",
-    "Unreachable",
-    "Work",
-]
-
 
 class ServerError(VenireError):
     """An error response: `status`, `code` for programs, `hint` what to do.

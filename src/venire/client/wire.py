@@ -11,23 +11,6 @@ from venire.client.types import ItemExit, ItemRevision, Nothing, ServerError, Wo
 from venire.errors import InputError
 from venire.operations import OPERATIONS
 
-__all__ = [
-    "Answer",
-    "Call",
-    "LabelLike",
-    "call",
-    "checked_token",
-    "given",
-    "item_line",
-    "label_row",
-    "read_exits",
-    "read_held",
-    "read_lines",
-    "read_nothing",
-    "read_revisions",
-    "read_work",
-]
-
 T = TypeVar("T")
 
 #: A label as (item, labeler, said), with a confidence behind it if there is one, or as a mapping

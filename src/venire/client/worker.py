@@ -26,8 +26,6 @@ from venire.client.types import Nothing, ServerError, Unreachable, Work
 from venire.errors import GaveUp, InputError, NotNow
 from venire.model import NoWork
 
-__all__ = ["Tally", "Worker"]
-
 LONGEST_PAUSE = 30.0
 
 #: The most requests for work at once; a server lets a key wait with a few hundred in all.

@@ -12,8 +12,6 @@ from typing import Any, Final, NamedTuple
 from venire.server.store import AuditRow
 from venire.server.store.contents import compact
 
-__all__ = ["PROGRAM", "Actor", "audit_row"]
-
 
 class Actor(NamedTuple):
     """A display name, and the id of the API key, if any.

@@ -10,19 +10,6 @@ from typing import Any
 
 from venire.model import DeliveryStatus, Role
 
-__all__ = [
-    "AuditView",
-    "Deleted",
-    "DeliveryView",
-    "Erased",
-    "InvitationView",
-    "KeyView",
-    "NewInvitation",
-    "NewKey",
-    "WebhookView",
-    "invitations_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class AuditView:

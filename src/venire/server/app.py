@@ -13,12 +13,11 @@ from starlette.staticfiles import StaticFiles
 from venire import __version__
 from venire.server.edge.access import ROLES
 from venire.server.edge.answers import REF, ErrorAnswer
-from venire.server.edge.endpoints import Part, add_handlers_of, bodies_of
 from venire.server.edge.errors import add_handlers
 from venire.server.edge.guard import Gate, Guarded
 from venire.server.edge.limits import BodyLimit
-from venire.server.edge.peers import Peers
-from venire.server.edge.proofs import Proving
+from venire.server.edge.parameters import Part, add_handlers_of, bodies_of
+from venire.server.edge.peers import Peers, Proving
 from venire.server.edge.settings import ServerSettings
 from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.pages import STATIC, PageRoutes
@@ -35,8 +34,6 @@ from venire.server.routes.webhooks import WebhookRoutes
 from venire.server.routes.work import WorkRoutes
 from venire.server.service import Service
 from venire.server.settings import StreamSettings
-
-__all__ = ["create_app"]
 
 ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorization: Bearer vk_...`."
 

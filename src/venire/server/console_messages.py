@@ -10,21 +10,6 @@ from typing import Literal
 
 from venire.model import ExitReason, ItemStatus
 
-__all__ = [
-    "AlarmView",
-    "AlarmsView",
-    "ArchivedStream",
-    "ItemSummary",
-    "ItemsPage",
-    "Mix",
-    "Period",
-    "ReviewItem",
-    "Reviewed",
-    "ReviewsPage",
-    "SentBackView",
-    "TrendsView",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ArchivedStream:

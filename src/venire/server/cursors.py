@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from venire.errors import InputError
 
-__all__ = ["opened", "sealed"]
-
 _TAG: Final = 16
 
 

@@ -7,8 +7,6 @@ from typing import Literal
 
 from venire.server.messages import ExitView, LabelView
 
-__all__ = ["Alternative", "Belief", "Explanation", "Given"]
-
 
 @dataclass(frozen=True, slots=True)
 class Alternative:

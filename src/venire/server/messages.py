@@ -10,31 +10,6 @@ from typing import Any, Literal
 
 from venire.model import ExitReason, ItemStatus, NoteKind, NoWork, StreamStatus
 
-__all__ = [
-    "Added",
-    "Answer",
-    "AuditsView",
-    "BoundView",
-    "EventView",
-    "ExitView",
-    "GoldIn",
-    "GoldSaid",
-    "GoldView",
-    "Insights",
-    "ItemIn",
-    "ItemView",
-    "LabelIn",
-    "LabelView",
-    "Lease",
-    "NoteView",
-    "Nothing",
-    "Outcome",
-    "Progress",
-    "RevisionView",
-    "SettingsVersion",
-    "StreamView",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
@@ -204,7 +179,8 @@ class LabelView:
 class GoldSaid:
     """What somebody trusted said of an item, when, who, and how it came.
 
-    `source` is `audit` for a drawn audit, `review` for a review, `sent` for gold that was sent.
+    `source` is `audit` for a drawn audit, `asked` for an item that a trusted labeler was given
+    for what it tells, `review` for a review, `sent` for gold that was sent.
     """
 
     label: str

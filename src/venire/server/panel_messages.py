@@ -5,27 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "AgreementView",
-    "ClassRates",
-    "Compared",
-    "ConfusionView",
-    "GoldAgreement",
-    "GuaranteeView",
-    "IntervalView",
-    "LabelerView",
-    "Lesson",
-    "LessonsView",
-    "Measured",
-    "PairAgreement",
-    "PanelMemberView",
-    "PanelView",
-    "RateView",
-    "RatesView",
-    "ThresholdView",
-    "WhatIfView",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LabelerView:

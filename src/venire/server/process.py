@@ -22,18 +22,14 @@ from structlog import get_logger
 
 from venire.errors import InputError, StoreDown, StoreInUse
 from venire.server.app import create_app
-from venire.server.edge.front import Front
-from venire.server.edge.log import as_line, configure_log, library_level, unknown_variables
-from venire.server.edge.protocol import timed
-from venire.server.edge.request_log import logged
+from venire.server.edge.log import as_line, configure_log, library_level, logged, unknown_variables
+from venire.server.edge.protocol import Front, timed
 from venire.server.edge.settings import ServerSettings
 from venire.server.reports import skill_report
 from venire.server.service import Service
 from venire.server.settings import ServiceSettings
 from venire.server.store import Storage, open_storage
 from venire.server.stream import engine_setup
-
-__all__ = ["run_server"]
 
 Tell = Callable[[str], None]
 

@@ -23,6 +23,7 @@ from venire.server.operations.sending_back import SendBackOperations
 from venire.server.operations.streams import StreamOperations
 from venire.server.reports import skill_report
 from venire.server.reports.skill_report import Skills
+from venire.server.reports.telling import Telling
 from venire.server.reports.trends import Trends
 from venire.server.runtime.health import Condition
 from venire.server.runtime.runtime import Runtime
@@ -30,8 +31,6 @@ from venire.server.settings import ServiceSettings
 from venire.server.store import Storage, WriterStats
 from venire.server.stream.engine_setup import TYPICAL
 from venire.server.webhooks.registry import Webhooks
-
-__all__ = ["Service"]
 
 #: Seconds that the metrics wait for what is in the store, and while it is down.
 PATIENCE, NO_PATIENCE = 4.0, 0.2
@@ -96,7 +95,8 @@ class Service:
         gold = GoldOperations(self.runtime)
         self.add_gold, self.audits, self.is_trusted = gold.add_gold, gold.audits, gold.is_trusted
         self.review, self.gold = gold.review, gold.gold
-        reviews = ReviewOperations(self.runtime)
+        telling = Telling(self.runtime)
+        reviews = ReviewOperations(self.runtime, telling)
         self.reviews, self.is_due, self.due = reviews.reviews, reviews.is_due, reviews.due
         self.send_back = SendBackOperations(self.runtime, streams).send_back
         labelers = LabelerOperations(self.runtime, streams, self.skills)
@@ -105,7 +105,7 @@ class Service:
         self.restore_labeler = labelers.restore_labeler
         self.invitations = Invitations(self.runtime, self.keys, self.sessions, labelers.add_labeler)
 
-        labelling = LabellingOperations(self.runtime, gold)
+        labelling = LabellingOperations(self.runtime, gold, telling)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
         self.heartbeat, self.release = labelling.heartbeat, labelling.release
 

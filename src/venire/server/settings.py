@@ -10,43 +10,174 @@ import json
 from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     SerializerFunctionWrapHandler,
     ValidationError,
+    field_validator,
     model_serializer,
     model_validator,
 )
 
 from venire.costs import MOST_COST
+from venire.errors import InputError
 from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
-from venire.server.page_settings import MOST_AHEAD, Name, PageSettings
-from venire.server.retention import Retention
-from venire.server.units import Unit
 from venire.student import Student
 
-__all__ = [
-    "LATER",
-    "LONGEST_ID",
-    "MOST_AHEAD",
-    "STREAM_NAME",
-    "AlarmRules",
-    "DailyBudget",
-    "ErrorCost",
-    "Member",
-    "Name",
-    "ServiceSettings",
-    "StreamSettings",
-    "StudentSettings",
-    "as_body",
-    "changed",
-    "first_fault",
-    "of_body",
-]
+
+class Unit(NamedTuple):
+    """What a number counts: beside its bounds in the type of a setting.
+
+    >>> Unit("seconds").name
+    'seconds'
+    """
+
+    name: str
+
+
+Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False), Unit("days")]
+
+
+class Retention(BaseModel):
+    """How long history stays; None keeps it for ever.
+
+    >>> Retention(item_days=90).archives, Retention(item_days=90, delete=True).archives
+    (True, False)
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    payload_days: Days | None = None
+    """The payload of an item is erased so long after the item left."""
+    item_days: Days | None = None
+    """Items are archived, with all that was said of them, so long after they left."""
+    items: Annotated[int, Field(ge=0, le=2**53), Unit("items")] | None = None
+    """Archive all items except the given number of those that left last."""
+    delete: bool = False
+    """What would be archived is deleted instead, for good."""
+
+    @property
+    def bounds_items(self) -> bool:
+        """Whether items leave the store."""
+        return self.item_days is not None or self.items is not None
+
+    @property
+    def archives(self) -> bool:
+        """Whether an archive is needed."""
+        return self.bounds_items and not self.delete
+
+
+def check_retention(retention: Retention, archive: object | None) -> None:
+    """Refuse to archive without an archive."""
+    if retention.archives and archive is None:
+        raise InputError(
+            "got a retention that archives items, and this server has no archive: start it with "
+            "--archive FOLDER, or set retention.delete, which deletes them for good"
+        )
+
+
+#: Maximum of the setting `ahead`.
+MOST_AHEAD: Final = 100
+
+#: Maximum length of guidelines, of a description and of a payload to practise with, in characters.
+LONGEST_GUIDELINES: Final = 50_000
+LONGEST_DESCRIPTION: Final = 2_000
+LONGEST_PRACTICE: Final = 50_000
+
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Text = Annotated[str, Field(max_length=LONGEST_DESCRIPTION)]
+
+
+class Block(BaseModel):
+    """A part of the page: which field of the payload it shows, and how.
+
+    `field` is a path such as `prompt` or `messages.0.content`; the whole payload if it is empty.
+    `title` stands above it. With `beside` it stands beside the block before it, as two responses
+    do. `highlight` names a field that says what to mark in a text: a list of words, or of pairs
+    [start, end], counted in characters.
+
+    >>> Block(field="response", show="markdown", title="Response").show
+    'markdown'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    field: Annotated[str, Field(max_length=200)] = ""
+    show: Literal["auto", "text", "markdown", "code", "image", "audio", "table"] = "auto"
+    title: Annotated[str, Field(max_length=200)] = ""
+    beside: bool = False
+    highlight: Annotated[str, Field(max_length=200)] = ""
+
+
+class Practice(BaseModel):
+    """An item to practise with: its payload, the right answer, and why it is right (Markdown).
+
+    >>> Practice(payload="BUY NOW", answer="spam", why="It *shouts*.").answer
+    'spam'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    payload: JsonValue
+    answer: Name
+    why: Text = ""
+
+    @field_validator("payload")
+    @classmethod
+    def _short(cls, payload: JsonValue) -> JsonValue:
+        if len(json.dumps(payload)) > LONGEST_PRACTICE:
+            raise ValueError(f"got a payload of more than {LONGEST_PRACTICE:,} characters")
+        return payload
+
+
+class PageSettings(BaseModel):
+    """What people who label see, and how far ahead of the server they may be."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    guidelines: Annotated[str, Field(max_length=LONGEST_GUIDELINES)] = ""
+    """How to label, in Markdown; always at hand on the labelling page."""
+    descriptions: Annotated[dict[Name, Text], Field(max_length=1000)] = {}
+    """What each class means, in Markdown, by class."""
+    layout: Annotated[tuple[Block, ...], Field(max_length=20)] = ()
+    """What the page shows of a payload, block by block; chosen by its shape if there is none."""
+    practice: Annotated[tuple[Practice, ...], Field(max_length=50)] = ()
+    """Items with known answers that a person labels first, with feedback; nothing of that is a
+    label."""
+    ahead: Annotated[int, Field(ge=0, le=MOST_AHEAD), Unit("items")] = 11
+    """How many items beyond its capacity a labeler may hold if it asks for that, as the labelling
+    page does: the next one, and those whose answers can still be undone."""
+    undo_seconds: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False), Unit("seconds")] = 30.0
+    """For how long the labelling page keeps an answer, so that it can be undone; at most the last
+    ten of them."""
+    show_left: bool = False
+    """Whether the labelling page says how many open items its labeler has not answered."""
+
+    def check_classes(self, classes: tuple[str, ...]) -> None:
+        """`ValueError` if a description or a practice item names a class that there is not."""
+        named = {*self.descriptions, *(one.answer for one in self.practice)}
+        unknown = sorted(named - set(classes))
+        if unknown:
+            raise ValueError(
+                f"descriptions or practice name the class {unknown[0]!r}, expected one of "
+                f"{list(classes)}"
+            )
+
+
+def page_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """Those settings of a stream that its labelers may see; not the answers of practice items.
+
+    >>> page_of({"classes": ["a", "b"], "guidelines": "Look twice.", "panel": []})
+    {'classes': ['a', 'b'], 'guidelines': 'Look twice.'}
+    """
+    seen = ("classes", "guidelines", "descriptions", "layout", "ahead", "undo_seconds", "show_left")
+    return {name: settings[name] for name in seen if name in settings}
+
 
 #: The pattern of a stream's name, which is part of URL paths.
 STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -55,7 +186,7 @@ STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 LONGEST_ID: Final = 200
 
 #: Settings that are not stored while they are empty, so that servers from before them read streams.
-LATER: Final = frozenset({"families", "show_left", "guarantee", "guarantee_level"})
+LATER: Final = frozenset({"families", "show_left", "guarantee", "guarantee_level", "expert_share"})
 
 #: The shortest slot, in seconds: the server has to close every one.
 MIN_SLOT: Final = 0.01
@@ -78,7 +209,8 @@ class Member(BaseModel):
     `capacity` is how many items it may hold at once. `competence` is the probability that its label
     is right, if known; otherwise it is learned. `price` is what one label of it costs, in the unit
     of the items' weights. `kind` is a note for people. What a `trusted` one says is gold: it is
-    given verdicts to audit, and no other work. A `retired` one is given nothing; its labels stay.
+    given verdicts to audit, and those that tell most (`expert_share`), and no other work. A
+    `retired` one is given nothing; its labels stay.
 
     >>> Member(id="ann").capacity
     1
@@ -246,7 +378,7 @@ class StreamSettings(PageSettings):
     costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
     """What errors cost, by truth and verdict; 1 where nothing is said. The verdict is the class of
     least expected cost."""
-    families: Annotated[dict[Name, Name], Field(max_length=10_000)] = {}  # noqa: RUF012 # pydantic copies it
+    families: Annotated[dict[Name, Name], Field(max_length=10_000)] = {}  # pydantic copies it
     """Labelers who may share errors, by the name of their family, `{"llama-a": "llama"}`: together
     they count for as many votes as they are worth. Labelers who have not come yet may be named."""
     audit_share: Share = 0.0
@@ -255,6 +387,11 @@ class StreamSettings(PageSettings):
     """So many audits of each class of verdicts, or all that there are: of the first ones of a class
     every one is drawn, of the next as many every second, then every fourth, down to `audit_share`.
     0: all verdicts are drawn alike."""
+    expert_share: Share = 0.0
+    """The share of what all labels cost (of their number, where labelers other than the trusted
+    ones are free) that trusted labelers may cost, audits included. Up to this they are given, once
+    no audit is due, the verdicts whose truth tells most about who is right, as long as more answers
+    pay. 0: audits only."""
     guarantee: Annotated[float, Field(gt=0, lt=1), Unit("0 to 1")] | None = None
     """Verdicts are marked as guaranteed: 0.95 for at most 5 % of the marked ones wrong, whatever
     labelers do, by audits; needs `audit_share`. The others are the ones to review. A change of it,

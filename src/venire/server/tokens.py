@@ -13,16 +13,6 @@ import secrets
 
 from venire.server.store.ownership import lock_of
 
-__all__ = [
-    "hashed",
-    "lease_token",
-    "lock_in",
-    "new_id",
-    "new_key",
-    "new_secret",
-    "new_token",
-]
-
 
 def new_token() -> str:
     """The token of a session: 43 URL-safe characters."""

@@ -245,8 +245,8 @@ def _sent(kind: str) -> tuple[str, str, str, bytes]:
 
 
 def test_highlights_and_markdown_are_bounded() -> None:
-    from venire.server.page_settings import Block
     from venire.server.pages.layouts import MOST_PLACES, lay_out
+    from venire.server.settings import Block
 
     blocks = [Block(**block) for block in LAYOUT]
     payload = {"text": "a b " * 100_000, "words": ["a"] * 200, "note": "![" * 10_000}

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from tests.store.store import MemoryStorage
-from tests.unit.service.support import bench, running
+from tests.unit.service.support import Bench, bench, running
 from venire.estimators.questions import questions
 from venire.labels import LabelTable
+from venire.model import NoWork
+from venire.server import ManualClock
 from venire.server.messages import GoldIn
 from venire.server.reports.telling import asked_of, reason_of
 from venire.server.store import (
@@ -19,6 +21,7 @@ from venire.server.store import (
     LabelRow,
     StreamRow,
 )
+from venire.server.store.maintenance.verify import verify
 
 CLASSES = ("spam", "ok")
 
@@ -128,7 +131,7 @@ def test_labels_of_what_is_due_have_no_part() -> None:
 def test_nobody_to_compare_tells_nothing() -> None:
     storage = MemoryStorage()
     storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
-    assert asked_of(storage, "posts", CLASSES, frozenset(), frozenset()) == ((), ())
+    assert asked_of(storage, "posts", CLASSES, frozenset(), frozenset()) == ((), (), False)
 
 
 @running
@@ -154,3 +157,60 @@ async def test_reviews_have_that_order_and_say_why() -> None:
         assert first not in [one.item for one in again.items]
         plain = await b.service.reviews("posts", limit=5)
         assert all(one.reason is None for one in plain.items)
+
+
+@running
+async def test_a_trusted_labeler_is_asked_what_tells_most_while_its_share_lasts() -> None:
+    panel: list[dict[str, Any]] = [{"id": who, "price": 1.0} for who in ("ann", "bob", "cec")]
+    expert = {"id": "dana", "trusted": True, "price": 4.0, "capacity": 2}
+    panel.append(expert)
+    more: dict[str, Any] = {"policy": "fixed-overlap:3", "learning": "while-serving"}
+    more["panel"] = panel
+    storage, clock = MemoryStorage(), ManualClock()
+    async with bench(storage, clock, expert_share=0.1, **more) as b:
+        await split(b, 30)  # 90 labels for 90
+        told = (await b.service.reviews("posts", order="telling", limit=3)).items
+        first, second = [await b.take("dana") for _ in range(2)]
+        assert [first.item, second.item] == [one.item for one in told[:2]]
+        assert await b.why("dana") == NoWork.OVER_CAPACITY
+        assert first.token
+        assert second.token
+        await b.service.label(first.token, "ok")
+        await b.service.label(second.token, "ok")
+        assert await b.why("dana") == NoWork.BUDGET_SPENT  # a third would be 12 of 102
+        [gold] = [x for x in await b.service.gold("posts", None, 9) if x.item == first.item]
+        assert (gold.source, gold.actor) == ("asked", "dana")
+        audits = await b.service.audits("posts")
+        assert (audits.gold, audits.overall.audited) == (2, 0)
+    async with bench(storage, clock, make=False) as b:
+        assert await b.why("dana") == NoWork.BUDGET_SPENT
+        await split(b, 40, first=30)  # now 12 of 222
+        third = await b.take("dana")
+        assert third.item not in (first.item, second.item)
+    assert verify(storage, "posts").differences == ()
+
+
+@running
+async def test_without_a_share_a_trusted_labeler_gets_audits_alone() -> None:
+    panel = [*({"id": who} for who in ("ann", "bob", "cec")), {"id": "dana", "trusted": True}]
+    async with bench(policy="fixed-overlap:3", learning="while-serving", panel=panel) as b:
+        await split(b, 30)
+        assert await b.why("dana") == NoWork.EMPTY
+        await b.service.change_stream("posts", {"expert_share": 0.05}, "me")  # of the number: 4
+        for _ in range(4):
+            lease = await b.take("dana")
+            assert lease.token
+            await b.service.label(lease.token, "ok")
+        assert await b.why("dana") == NoWork.BUDGET_SPENT
+
+
+async def split(b: Bench, number: int, first: int = 0) -> None:
+    """Items on which two say one thing and one another, most of the time."""
+    names = [f"i{k}" for k in range(first, first + number)]
+    await b.add(*names)
+    said = {"ann": "spam", "bob": "spam", "cec": "ok"}
+    await b.service.add_labels(
+        "posts",
+        [(i, who, x if k % 3 else "spam") for k, i in enumerate(names) for who, x in said.items()],
+    )
+    await b.pass_time(30)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integration.web.harness import STREAM, in_process
-from venire.server.edge.request_log import Request, RequestLines, RequestLog, wanted
+from venire.server.edge.log import Request, RequestLines, RequestLog, wanted
 from venire.server.edge.settings import ServerSettings
 
 

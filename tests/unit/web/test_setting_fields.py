@@ -11,12 +11,12 @@ from pydantic import BaseModel
 from venire.server.pages import setting_fields
 from venire.server.pages.presets import PRESETS
 from venire.server.pages.setting_fields import groups_of
-from venire.server.retention import Retention
 from venire.server.settings import (
     MIN_SLOT,
     MOST_AHEAD,
     AlarmRules,
     DailyBudget,
+    Retention,
     StreamSettings,
     changed,
 )
@@ -49,7 +49,8 @@ def test_a_setting_that_no_group_names_has_a_field_too(monkeypatch: Any) -> None
     title, fields = groups_of(SETTINGS)[-1]
     assert title == "More"
     assert {field.name for field in fields} == {
-        *("audit_share", "audit_at_least", "guarantee", "guarantee_level", "revisions")
+        *("audit_share", "audit_at_least", "expert_share"),
+        *("guarantee", "guarantee_level", "revisions"),
     }
 
 

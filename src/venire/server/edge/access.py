@@ -27,8 +27,6 @@ from venire.server.admin_messages import KeyView
 from venire.server.edge.errors import RequestError
 from venire.server.service import Service
 
-__all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "key_of", "no_key", "token_of"]
-
 COOKIE: Final = "venire_session"
 
 #: Who may see each page, or send what its forms send; None for what needs no key.

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
-from starlette.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from venire.server.edge.beside import beside
-from venire.server.edge.bodies import JSON, NDJSON
+from venire.errors import VenireError
+from venire.server.edge.bodies import JSON, NDJSON, beside
+from venire.server.edge.errors import error_of
+from venire.server.edge.guard import Gate, caller
 from venire.server.store.contents import is_large
-
-__all__ = [
-    "ErrorAnswer",
-    "body",
-    "dumps",
-    "event",
-    "json_answer",
-    "lines_answer",
-    "long_answer",
-    "outcomes_answer",
-    "payload_answer",
-    "says",
-]
 
 #: Longer lists are written in a thread; this many take about a millisecond.
 LONG: Final = 100
@@ -195,3 +187,61 @@ def body(model: str, *, lists: bool = False, example: Any = None) -> dict[str, A
     if example is not None:
         content[JSON]["example"] = example
     return {"requestBody": {"required": True, "content": content}}
+
+
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+def follow(gate: Gate, request: Request, events: AsyncIterator[bytes]) -> Response:
+    """A response that streams events until they end, the server stops or the key is revoked."""
+    gate.waiting.check(caller(request).key)
+    return _Following(gate, request, events)
+
+
+class _Following(StreamingResponse):
+    """An event stream that counts as a waiting request while it is open."""
+
+    def __init__(self, gate: Gate, request: Request, events: AsyncIterator[bytes]) -> None:
+        kept_alive = _with_heartbeats(gate, request, events)
+        super().__init__(kept_alive, media_type="text/event-stream", headers=HEADERS)
+        self._gate, self._key = gate, caller(request).key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._gate.waiting.one(self._key):
+            await super().__call__(scope, receive, send)
+
+
+async def _with_heartbeats(
+    gate: Gate, request: Request, events: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """The events, with a comment after a silence; ends when the server stops or the key ends."""
+    yield b": venire\n\n"
+    stop = asyncio.ensure_future(gate.stopping.wait())
+    entry: asyncio.Future[bytes] = asyncio.ensure_future(_next(events))
+    try:
+        while not stop.done():
+            both: set[asyncio.Future[Any]] = {entry, stop}
+            done, _ = await asyncio.wait(
+                both,
+                timeout=gate.settings.heartbeat,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not gate.still_valid(request):
+                break
+            if entry in done:
+                yield entry.result()
+                entry = asyncio.ensure_future(_next(events))
+            elif not done:
+                yield b": heartbeat\n\n"
+    except StopAsyncIteration:
+        pass
+    except VenireError as error:
+        fault = error_of(error)
+        yield event("error", {"code": fault.code, "message": fault.message})
+    finally:
+        stop.cancel()
+        entry.cancel()
+
+
+async def _next(events: AsyncIterator[bytes]) -> bytes:
+    return await anext(events)

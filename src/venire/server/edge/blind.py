@@ -27,8 +27,6 @@ from venire.server.panel_messages import AgreementView, LabelerView, LessonsView
 from venire.server.service import Service
 from venire.server.store import ItemSearch
 
-__all__ = ["Blind", "blind_for"]
-
 #: Alarms that are raised by verdicts, or by what labelers say.
 _OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"})
 

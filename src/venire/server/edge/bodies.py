@@ -6,9 +6,11 @@ the schemas of the documentation, so what is documented is what is validated.
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, zip_longest
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
@@ -19,42 +21,12 @@ from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from venire.model import Role
-from venire.server.edge.beside import beside
 from venire.server.edge.errors import MOST_FAULTS, RequestError, invalid
 from venire.server.keys.invitations import MOST_DAYS
 from venire.server.keys.keyring import MAX_DAYS
 from venire.server.messages import ItemIn
 from venire.server.operations.notes import LONGEST_NOTE
 from venire.server.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
-
-__all__ = [
-    "CSV",
-    "JSON",
-    "NDJSON",
-    "GoldBody",
-    "InvitationBody",
-    "ItemBody",
-    "KeyBody",
-    "LabelBody",
-    "LabelerBody",
-    "NewStream",
-    "NoteBody",
-    "RedeliverBody",
-    "ReleaseBody",
-    "ReviewBody",
-    "RotateBody",
-    "SaidBody",
-    "SecretBody",
-    "SendBackBody",
-    "SlugName",
-    "WebhookBody",
-    "faults_of",
-    "item_of",
-    "media_type",
-    "parsed",
-    "read",
-    "read_list",
-]
 
 #: How sure somebody is.
 Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -531,3 +503,17 @@ def media_type(request: Request, known: tuple[str, ...]) -> str:
             hint=f"send {' or '.join(known)}",
         )
     return kind
+
+
+Read = TypeVar("Read")
+
+_THREAD: Final = ThreadPoolExecutor(1, "venire-json")
+
+
+async def beside(work: Callable[[], Read]) -> Read:
+    """What the function returns, after those that came before it.
+
+    >>> asyncio.run(beside(lambda: sum(range(5))))
+    10
+    """
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, work)

@@ -23,8 +23,6 @@ from starlette.routing import Match
 from venire import errors
 from venire.errors import VenireError
 
-__all__ = ["RequestError", "add_handlers", "error_of", "error_response"]
-
 RETRYABLE = frozenset({429, 503})
 
 #: How many of the faults of a request are listed.

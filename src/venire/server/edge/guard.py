@@ -40,8 +40,6 @@ from venire.server.service import Service
 if TYPE_CHECKING:
     from venire.server.edge.peers import Peers
 
-__all__ = ["Gate", "Guarded", "Handler", "by_hand", "caller", "disconnected", "stopping_error"]
-
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

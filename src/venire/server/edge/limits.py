@@ -23,8 +23,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from venire.model import Role
 from venire.server.edge.errors import RequestError, error_response
 
-__all__ = ["BODIES", "SMALL", "Body", "BodyLimit", "Rates", "Waiting", "most_bytes"]
-
 KIBIBYTE: Final = 1024
 MEBIBYTE: Final = 1024 * KIBIBYTE
 

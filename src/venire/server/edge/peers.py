@@ -5,37 +5,89 @@ end of an assignment's token. The request is sent to the owner, and the answer i
 comes, long polls and event streams too. While a stream moves it is waited for. Whatever was sent to
 a server that is then lost is not sent again: the caller decides. A request that was passed on is
 not passed on again. Answers about a stream say who owns it. Nothing is sent to a server, and no
-answer is passed on, that has not proved to be the one in the store (`proofs`).
+answer is passed on, that has not proved to be the one in the store (`Proving`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import hmac
 import json
 import logging
+import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from venire.errors import StreamElsewhere
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate, Handler, disconnected, stopping_error
-from venire.server.edge.proofs import PASSED_ON as _PASSED_ON
-from venire.server.edge.proofs import PROOF, challenge, proves
 from venire.server.edge.relay import Connection, Connections, Lost, request_bytes
+from venire.server.messages import Insights, StreamView
+from venire.server.runtime.sharing import Sharing
 from venire.server.store.ownership import lock_of
 from venire.server.tokens import lock_in
 
-__all__ = ["OWNER", "PASSED_ON", "Peers"]
+#: The header of a request that another server passed on, with its challenge, and of the answer.
+PASSED_ON_HEADER: Final = b"venire-passed-on"
+PROOF: Final = b"venire-proof"
+
+_LONGEST: Final = 64
+
+
+def challenge() -> bytes:
+    """Something that nobody has signed before."""
+    return secrets.token_hex(16).encode()
+
+
+def _signed(secret: str, asked: bytes) -> bytes:
+    return hmac.digest(secret.encode(), b"venire answers " + asked, "sha256").hex().encode()
+
+
+def proves(headers: Iterable[tuple[bytes, bytes]], secret: str, asked: bytes) -> bool:
+    """Whether an answer comes from the server that has the secret.
+
+    >>> proves([(PROOF, _signed("s", b"1"))], "s", b"1"), proves([(PROOF, b"x")], "s", b"1")
+    (True, False)
+    """
+    given = next((value for name, value in headers if name == PROOF), b"")
+    return bool(secret) and hmac.compare_digest(given, _signed(secret, asked))
+
+
+class Proving:
+    """An ASGI application that answers challenges."""
+
+    def __init__(self, app: ASGIApp, secret: str) -> None:
+        """By this secret."""
+        self._app, self._secret = app, secret
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, with a proof if it was passed on."""
+        asked = next(
+            (value for name, value in scope.get("headers", ()) if name == PASSED_ON_HEADER), b""
+        )
+        if not 0 < len(asked) <= _LONGEST:
+            await self._app(scope, receive, send)
+            return
+
+        async def prove(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                proof = (PROOF, _signed(self._secret, asked))
+                message = {**message, "headers": [*message.get("headers", ()), proof]}
+            await send(message)
+
+        await self._app(scope, receive, prove)
+
 
 #: The header of a request that another server passed on.
-PASSED_ON: Final = _PASSED_ON.decode()
+PASSED_ON: Final = PASSED_ON_HEADER.decode()
 
 #: The header of an answer about a stream: the address of its owner.
 OWNER: Final = "venire-owner"
@@ -53,7 +105,7 @@ SOON: Final = 0.05
 _OWN: Final = frozenset(
     b"connection content-length date expect keep-alive proxy-authenticate proxy-authorization "
     b"server te trailer transfer-encoding upgrade".split()
-) | {_PASSED_ON, PROOF}
+) | {PASSED_ON_HEADER, PROOF}
 
 
 _log = logging.getLogger("venire.web")
@@ -149,7 +201,7 @@ class Peers:
         asked, host = challenge(), (b"host", _host(address))
         try:
             async with asyncio.timeout(PATIENCE):
-                sent = request_bytes("GET", b"/health", [host, (_PASSED_ON, asked)], b"")
+                sent = request_bytes("GET", b"/health", [host, (PASSED_ON_HEADER, asked)], b"")
                 reply = await connection.ask(sent)
             if proves(reply.headers, secret, asked):
                 connection.proved = secret
@@ -277,7 +329,7 @@ class Peers:
     async def ask_one(self, request: Request, server: int, path: str) -> Any:
         """What one server answers, if it does."""
         asked, members = challenge(), self._sharing.members
-        headers = [*_kept(request.scope["headers"]), (_PASSED_ON, asked)]
+        headers = [*_kept(request.scope["headers"]), (PASSED_ON_HEADER, asked)]
         headers = [(name, value) for name, value in headers if name != b"accept"]
         address, secret = members.addresses.get(server, ""), members.secrets.get(server, "")
         with contextlib.suppress(Lost, OSError, ValueError):
@@ -332,7 +384,7 @@ async def _message(request: Request, address: str, asked: bytes) -> bytes:
     headers = _kept(request.scope["headers"])
     if all(name != b"host" for name, _ in headers):
         headers.append((b"host", _host(address)))
-    return request_bytes(request.method, path, [*headers, (_PASSED_ON, asked)], body)
+    return request_bytes(request.method, path, [*headers, (PASSED_ON_HEADER, asked)], body)
 
 
 def _host(address: str) -> bytes:
@@ -359,3 +411,51 @@ def _lost(why: str) -> RequestError:
         hint="retry: what was done already counts once",
         retry_after=1.0,
     )
+
+
+T = TypeVar("T")
+
+#: How often to ask again while a stream moves between servers.
+TRIES: Final = 6
+
+
+async def all_streams(gate: Gate, request: Request) -> list[StreamView]:
+    """All streams by name; a server that asks for another gets those of this one."""
+    own = await gate.service.streams()
+    if gate.peers is None or PASSED_ON in request.headers:
+        return own
+    sharing, found = gate.service.runtime.sharing, dict[str, StreamView]()
+    for _ in range(TRIES):
+        answers = await gate.peers.ask(request, "/v1/streams")
+        found = {row["name"]: _read(StreamView, row) for answer in answers for row in answer}
+        found |= {view.name: view for view in own}
+        if all(name in found or sharing.members.owner(name) is not None for name in sharing.names):
+            break
+        await sharing.look_again()
+        own = await gate.service.streams()
+    return [found[name] for name in sorted(found)]
+
+
+async def all_insights(gate: Gate, request: Request) -> list[Insights]:
+    """The statistics of all streams by name; one that moves at this moment is left out."""
+    own = await gate.service.overview()
+    if gate.peers is None:
+        return own
+    sharing, peers = gate.service.runtime.sharing, gate.peers
+    others = sharing.names - {one.stream for one in own}
+    found = await asyncio.gather(*(_asked(sharing, peers, request, name) for name in others))
+    return sorted([*own, *(one for one in found if one is not None)], key=lambda one: one.stream)
+
+
+async def _asked(sharing: Sharing, peers: Peers, request: Request, name: str) -> Insights | None:
+    owner, path = sharing.members.owner(name), f"/v1/streams/{name}/insights"
+    if owner is None or owner == sharing.members.me:
+        return None
+    row = await peers.ask_one(request, owner, path)
+    return None if row is None else _read(Insights, row)
+
+
+def _read(kind: type[T], row: dict[str, Any]) -> T:
+    """A view from its JSON; what only a newer version knows is left out."""
+    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in row.items() if name in names})

@@ -17,10 +17,13 @@ import select
 from collections import deque
 from typing import Any, Final
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-__all__ = ["is_closed", "timed"]
+from venire.server.edge.answers import json_answer
+from venire.server.edge.errors import RequestError, error_response
+from venire.server.edge.guard import Gate
 
 _END: Final = b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout" + _END
@@ -163,3 +166,40 @@ def is_closed(transport: asyncio.BaseTransport) -> bool:
     poll = select.poll()
     poll.register(transport.get_extra_info("socket").fileno(), _CLOSED)
     return bool(poll.poll(0))
+
+
+class Front:
+    """An ASGI application that stands by until it is given the one that serves."""
+
+    def __init__(self) -> None:
+        """Standing by."""
+        self._app: ASGIApp | None = None
+        self.gate: Gate | None = None
+
+    def open(self, app: ASGIApp, gate: Gate) -> None:
+        """Serve this application from now on."""
+        self._app, self.gate = app, gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer that another server has the store."""
+        if self._app is not None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            answer = _health() if Request(scope).url.path == "/health" else _elsewhere()
+            await answer(scope, receive, send)
+
+
+def _health() -> ASGIApp:
+    return json_answer({"status": "ok", "role": "standby"})
+
+
+def _elsewhere() -> ASGIApp:
+    return error_response(
+        RequestError(
+            503,
+            "standby",
+            "this server stands by: another one owns the store",
+            hint="send it to the leader; load balancers ask /ready",
+            retry_after=1.0,
+        )
+    )

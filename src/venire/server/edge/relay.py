@@ -17,8 +17,6 @@ from urllib.parse import urlsplit
 import httptools
 import httpx2
 
-__all__ = ["Connection", "Connections", "Lost", "Reply", "request_bytes"]
-
 Headers = list[tuple[bytes, bytes]]
 
 #: Seconds to connect, and those for which a connection is kept: fewer than servers keep theirs.

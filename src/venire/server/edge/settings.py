@@ -11,8 +11,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["ServerSettings"]
-
 MEBIBYTE = 1024 * 1024
 
 Positive = Annotated[int, Field(ge=1)]

@@ -23,14 +23,11 @@ from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import InvitationView, NewInvitation, invitations_of
 from venire.server.keys.keyring import DAY, Keyring
 from venire.server.keys.sessions import Sessions
-from venire.server.page_settings import Name
 from venire.server.runtime.runtime import Runtime
-from venire.server.settings import Member, of_body
+from venire.server.settings import Member, Name, of_body
 from venire.server.store import DropMeta, Insert, SetMeta, Storage
 from venire.server.store.contents import compact
 from venire.server.tokens import hashed, new_id, new_token
-
-__all__ = ["MOST_DAYS", "Invitations"]
 
 #: The longest validity of an invitation in days, and how many a stream may have.
 MOST_DAYS: Final = 366.0

@@ -22,8 +22,6 @@ from venire.server.runtime.runtime import Runtime
 from venire.server.store import Change, ExpireKey, Insert, KeyRow, RevokeKey, TouchKey
 from venire.server.tokens import hashed, new_id, new_key
 
-__all__ = ["DAY", "MAX_DAYS", "Keyring", "new_row"]
-
 #: Seconds between two writes of a key's last use.
 LAST_USE_SECONDS: Final = 60.0
 

@@ -20,8 +20,6 @@ from venire.server.store import DropMeta, SetMeta
 from venire.server.store.contents import compact
 from venire.server.tokens import hashed, new_token
 
-__all__ = ["Sessions"]
-
 #: The store keeps each under a name of its own, so that several servers may write them; those of
 #: older versions are together under one name.
 PREFIX: Final = "session "

@@ -24,8 +24,6 @@ from venire.server.runtime.runtime import Runtime
 from venire.server.store import AlarmRow, DeliveryRow, DropAlarms, Insert
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["AlarmOperations"]
-
 #: Seconds between two checks; how old trends and skills may be then.
 CHECK_SECONDS: Final = 15.0
 TREND_SECONDS: Final = 60.0

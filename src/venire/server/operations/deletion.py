@@ -43,8 +43,6 @@ from venire.server.store.history.finding import erase_archived, remove_files
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["DeletionOperations"]
-
 #: Rows of each table to delete in one transaction.
 PURGE_ROWS: Final = 500
 

@@ -12,8 +12,6 @@ from venire.server.runtime.runtime import Runtime
 from venire.server.store import ItemRow, ItemSearch, Place, Storage
 from venire.server.store.search import EXCERPT
 
-__all__ = ["FindOperations"]
-
 #: Seconds to look for items in one request; rows to look at before the clock is read again.
 SEARCH_SECONDS: Final = 0.1
 SCAN: Final = 5000

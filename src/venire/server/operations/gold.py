@@ -21,8 +21,6 @@ from venire.server.stream.gold import KnownGold, answer_audit, known_gold, take_
 from venire.server.stream.leases import HeldLease
 from venire.server.stream.live_stream import LiveStream, Moment
 
-__all__ = ["GoldOperations"]
-
 #: How many of the verdicts that are due are listed.
 MOST_DUE: Final = 1000
 
@@ -93,12 +91,13 @@ class GoldOperations:
     async def answer(
         self, stream: str, lease: HeldLease, expired: bool, said: str, key: str | None
     ) -> Answer:
-        """A trusted labeler's answer to an audit that it was leased."""
+        """A trusted labeler's answer to an audit that it was leased, or to what it was asked."""
         row, who = GoldIn(lease.item, said), Actor(lease.labeler, key)
         async with self._lock(stream):
             live, known = await self._look_up(stream, [row], KnownGold.nothing())
             batch, moment = Batch(key), self.runtime.moment()
-            outcome = take_gold(live, [row], known, "audit", who, batch, moment)[0]
+            source = "audit" if lease.item in live.checks.verdicts else "asked"
+            outcome = take_gold(live, [row], known, source, who, batch, moment)[0]
             if outcome.status == "refused":
                 await self.runtime.flush()
                 raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)

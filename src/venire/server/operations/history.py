@@ -21,8 +21,6 @@ from venire.server.store.history.moving import SMALL, drops, registering, write_
 from venire.server.store.history.planning import Keep, next_segment
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["HistoryOperations", "erased_upto"]
-
 #: Seconds between two rounds, and the least pause between two transactions.
 ROUND_SECONDS: Final = 60.0
 PAUSE_SECONDS: Final = 0.01

@@ -17,8 +17,6 @@ from venire.server.store import ERASED, ItemRow, Storage
 from venire.server.store.contents import compact, digest_of
 from venire.server.stream.live_stream import LiveStream, Moment
 
-__all__ = ["Content", "Intake", "contents", "known_contents"]
-
 
 class Content(NamedTuple):
     """The content of an item as JSON, and its digest."""

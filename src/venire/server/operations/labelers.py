@@ -15,8 +15,6 @@ from venire.server.reports.skill_report import Skills
 from venire.server.runtime.runtime import Runtime
 from venire.server.settings import Member, StreamSettings
 
-__all__ = ["LabelerOperations"]
-
 
 class LabelerOperations:
     """Changes the panel of a stream, one labeler at a time; each change is a new version."""

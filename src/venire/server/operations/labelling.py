@@ -23,6 +23,7 @@ from venire.model import LeaseStatus, NoWork, StreamStatus
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.messages import Answer, LabelIn, Lease, Nothing, Outcome
 from venire.server.operations.gold import GoldOperations
+from venire.server.reports.telling import Telling
 from venire.server.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.runtime.runtime import Runtime
 from venire.server.store import RenewLease, Storage
@@ -45,16 +46,15 @@ from venire.server.stream.offers import Offer
 from venire.server.stream.waiting_room import Waiter
 from venire.server.tokens import hashed
 
-__all__ = ["LabellingOperations"]
-
 _LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
 
 class LabellingOperations:
     """Leases work to labelers, and accepts their labels."""
 
-    def __init__(self, runtime: Runtime, gold: GoldOperations) -> None:
-        self.runtime, self.settings, self._gold = runtime, runtime.settings, gold
+    def __init__(self, runtime: Runtime, gold: GoldOperations, telling: Telling) -> None:
+        self.runtime, self.settings = runtime, runtime.settings
+        self._gold, self._telling = gold, telling
 
     async def next(
         self,
@@ -71,6 +71,9 @@ class LabellingOperations:
         """
         check_name(labeler)
         runtime, live = self.runtime, await self.runtime.live_stream(stream)
+        if not live.checks.waiting and grants.may_ask(live, labeler):
+            await self._telling.list_for_experts(live)
+            live = await runtime.live_stream(stream)
         runtime.offers.dispatch(stream)  # those already waiting come first
         if live.busy is not None:
             live = await runtime.live_stream(stream)

@@ -19,8 +19,6 @@ from venire.server.stream.change_batch import Batch
 from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.tokens import hashed
 
-__all__ = ["LONGEST_NOTE", "NoteOperations"]
-
 #: Maximum length of a note, in characters.
 LONGEST_NOTE: Final = 2_000
 
@@ -82,11 +80,11 @@ class NoteOperations:
     ) -> Outcome:
         """A labeler says without a lease that it is not sure of an item."""
         async with self._one:
+            if await self._noted(stream, item, labeler, NoteKind.UNSURE, ""):
+                return Outcome("exists")
             refused = await self._labelling.why_not_unsure(stream, item, labeler, own)
             if refused is not None:
                 return refused
-            if await self._noted(stream, item, labeler, NoteKind.UNSURE, ""):
-                return Outcome("exists")
             live = await self.runtime.live_stream(stream)
             batch, moment = Batch(key), self.runtime.moment()
             try:

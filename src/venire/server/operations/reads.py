@@ -49,8 +49,6 @@ from venire.server.stream.log_position import LogPosition
 from venire.server.stream.slot_clock import quantile
 from venire.whatif import Plan
 
-__all__ = ["ReadOperations", "item_view", "stream_view"]
-
 T = TypeVar("T")
 
 #: Seconds without activity after which a labeler that holds nothing is away.

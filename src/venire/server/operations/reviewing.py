@@ -7,18 +7,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, Literal
 
-from venire.model import ItemStatus
 from venire.server.console_messages import ReviewItem, ReviewsPage
 from venire.server.cursors import opened, sealed
 from venire.server.reports.excerpts import excerpt_of
 from venire.server.reports.guarantee import guarantee_of
-from venire.server.reports.telling import Telling, Told, reason_of
+from venire.server.reports.telling import Telling, Told, reason_of, rows_of
 from venire.server.runtime.runtime import Runtime
 from venire.server.store import ItemRow, Storage
 from venire.server.store.search import EXCERPT
 from venire.server.stream.live_stream import LiveStream
-
-__all__ = ["Kind", "Order", "ReviewOperations"]
 
 Kind = Literal["audit", "disputed", "doubtful"]
 Order = Literal["doubt", "telling"]
@@ -31,9 +28,8 @@ SCAN: Final = 500
 class ReviewOperations:
     """Lists what is to be reviewed."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
-        self.telling = Telling(runtime)
+    def __init__(self, runtime: Runtime, telling: Telling) -> None:
+        self.runtime, self.telling = runtime, telling
 
     async def reviews(
         self,
@@ -93,7 +89,7 @@ class ReviewOperations:
         found = await self._audits(live, limit) if kind in (None, "audit") else []
         told = await self.telling.of(live) if kind != "audit" else Told()
         names = [str(one.item) for one in told.asked]
-        rows = await runtime.read_committed(_rows, runtime.storage, live.name, names)
+        rows = await runtime.read_committed(rows_of, runtime.storage, live.name, names)
         votes = await runtime.read(_votes, runtime.storage, live.name, list(rows.values()))
         for one in told.asked:
             row = rows.get(str(one.item))
@@ -129,17 +125,6 @@ class ReviewOperations:
             if len(found) == limit:
                 return found, place
         return found, place if len(rows) == scan else None
-
-
-def _rows(storage: Storage, stream: str, items: list[str]) -> dict[str, ItemRow]:
-    """Those of the items that left with a verdict and have no gold."""
-    gold = storage.gold_of(stream, items)
-    rows = (storage.item(stream, item) for item in items if item not in gold)
-    return {
-        row.id: row
-        for row in rows
-        if row is not None and row.status == ItemStatus.LEFT and row.verdict is not None
-    }
 
 
 def _votes(storage: Storage, stream: str, rows: list[ItemRow]) -> dict[str, Counter[str]]:

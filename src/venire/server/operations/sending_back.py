@@ -19,8 +19,6 @@ from venire.server.stream.change_batch import Batch
 from venire.server.stream.follow_ups import verdict_now
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["SendBackOperations"]
-
 #: The most confidence that is asked for if nobody says how much.
 SUREST: Final = 0.99
 

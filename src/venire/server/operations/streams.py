@@ -29,16 +29,17 @@ from venire.server.console_messages import ArchivedStream
 from venire.server.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
 from venire.server.operations.intake import Intake, contents, known_contents
 from venire.server.operations.reads import item_view, stream_view
-from venire.server.page_settings import Block, Practice
-from venire.server.retention import check_retention
 from venire.server.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.runtime.loading import PATIENCE
 from venire.server.runtime.runtime import Runtime
 from venire.server.settings import (
     STREAM_NAME,
+    Block,
+    Practice,
     StreamSettings,
     as_body,
     changed,
+    check_retention,
     first_fault,
     of_body,
 )
@@ -57,8 +58,6 @@ from venire.server.store.contents import is_large
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.engine_setup import apply_settings, check_new, new_engine
 from venire.server.stream.live_stream import LiveStream, Moment
-
-__all__ = ["StreamOperations"]
 
 _NAME: Final = re.compile(STREAM_NAME)
 

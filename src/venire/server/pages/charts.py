@@ -19,8 +19,6 @@ from typing import Any, Final, Literal
 from venire.server.console_messages import Period
 from venire.server.panel_messages import Lesson
 
-__all__ = ["Chart", "lesson_chart", "mix_chart", "mix_names", "student_charts", "trend_charts"]
-
 #: The size of a chart, and what is left around the drawing for numbers.
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 340, 150, 46, 4, 8, 22
 

@@ -17,9 +17,9 @@ from venire.model import ExitReason, ItemStatus, Role
 from venire.server.admin_messages import KeyView
 from venire.server.edge.access import ROLES, Caller
 from venire.server.edge.blind import Blind, blind_for
-from venire.server.edge.everywhere import all_streams
 from venire.server.edge.guard import Gate, caller
 from venire.server.edge.parameters import Item, Stream
+from venire.server.edge.peers import all_streams
 from venire.server.operations.reviewing import Kind, Order
 from venire.server.pages.layouts import pictures_of
 from venire.server.pages.pages import PageRoutes
@@ -28,8 +28,6 @@ from venire.server.pages.story import chart_of, story_of
 from venire.server.routes.items import Searched
 from venire.server.routes.reading import formats
 from venire.server.settings import StreamSettings
-
-__all__ = ["ConsoleRoutes"]
 
 #: Rows on a page.
 ROWS = 50

@@ -14,10 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, islice
 from typing import Any, Final
 
-from venire.server.page_settings import Block
 from venire.server.pages.markdown import is_short, rendered
-
-__all__ = ["Part", "lay_out", "pictures_of"]
+from venire.server.settings import Block
 
 _IMAGE: Final = re.compile(r"data:image/(png|jpeg|gif|webp|avif);base64,", re.I)
 _AUDIO: Final = re.compile(r"data:audio/[\w.+-]+;base64,", re.I)

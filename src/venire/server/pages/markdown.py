@@ -14,8 +14,6 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-__all__ = ["ATTRIBUTES", "TAGS", "as_html", "is_short", "rendered"]
-
 TAGS: Final = frozenset(
     {"a", "blockquote", "br", "code", "em", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p"}
     | {"pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}

@@ -24,18 +24,15 @@ from venire import __version__
 from venire.errors import Conflict, InputError
 from venire.model import ExitReason, Role, StreamStatus
 from venire.server.edge.access import COOKIE, Caller, caller_of, foreign
-from venire.server.edge.answers import event, json_answer, says
+from venire.server.edge.answers import event, follow, json_answer, says
 from venire.server.edge.blind import Blind
 from venire.server.edge.errors import RequestError
-from venire.server.edge.everywhere import all_insights, all_streams
 from venire.server.edge.guard import Gate, by_hand, caller
-from venire.server.edge.server_sent_events import follow
+from venire.server.edge.peers import all_insights, all_streams
 from venire.server.pages.markdown import as_html
 from venire.server.pages.reference import sections
 from venire.server.pages.rendering import percent, times
 from venire.server.pages.sparkline import sparkline
-
-__all__ = ["STATIC", "PageRoutes"]
 
 STATIC = Path(__file__).parent / "static"
 PERIOD = 1.0

@@ -17,8 +17,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-__all__ = ["PLOTLY_PATH", "plotly_address", "send_plotly"]
-
 PLOTLY_PATH: Final = "/static/plotly-{version}.js"
 
 #: For a year, which is as good as for ever, and without asking again.

@@ -7,8 +7,6 @@ from typing import Any, Final, NamedTuple
 
 from venire.server.settings import StreamSettings
 
-__all__ = ["PRESETS", "Preset"]
-
 GRADES: Final = ("1", "2", "3", "4", "5")
 
 #: People label for minutes, so that verdicts every ten seconds are soon enough, and waiting for one

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from venire.server.messages import SettingsVersion
 
-__all__ = ["payload_of", "percent", "times"]
-
 #: Longer texts are cut on the page of an item; the API has all of it.
 MOST_TEXT: Final = 20_000
 

@@ -19,11 +19,7 @@ from pydantic.fields import FieldInfo
 
 from venire.scheduling import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported
-from venire.server.retention import Retention
-from venire.server.settings import LATER, AlarmRules, DailyBudget, StreamSettings
-from venire.server.units import Unit
-
-__all__ = ["Field", "groups_of"]
+from venire.server.settings import LATER, AlarmRules, DailyBudget, Retention, StreamSettings, Unit
 
 Kind = Literal["number", "text", "flag", "long", "json", "choice"]
 
@@ -36,7 +32,10 @@ GROUPS: Final = MappingProxyType(
             *("default_weight", "delay_cost", "label_budget", "budget"),
             *("slot_seconds", "lease_floor_seconds", "lease_ceiling_seconds"),
         ],
-        "Checks": ["audit_share", "audit_at_least", "guarantee", "guarantee_level", "revisions"],
+        "Checks": [
+            *("audit_share", "audit_at_least", "expert_share"),
+            *("guarantee", "guarantee_level", "revisions"),
+        ],
         "Alarms": ["alarms"],
         "How long history stays": ["retention"],
         "Labelling page": ["ahead", "undo_seconds", "show_left", "guidelines"],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["HEIGHT", "WIDTH", "sparkline"]
-
 #: The size of the chart, and the room for its line at the edges.
 WIDTH, HEIGHT, EDGE = 90, 20, 2
 

@@ -15,8 +15,6 @@ from venire.server.explanation_messages import Belief, Explanation, Given
 from venire.server.messages import ItemView, LabelView
 from venire.server.pages.rendering import percent
 
-__all__ = ["Chart", "Line", "chart_of", "story_of"]
-
 #: How many classes the picture shows: those that are most probable at the end.
 CURVES: Final = 4
 

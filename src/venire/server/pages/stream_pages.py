@@ -16,8 +16,7 @@ from venire.scheduling.by_name import exported
 from venire.server.edge.answers import dumps
 from venire.server.edge.errors import error_of
 from venire.server.edge.guard import caller
-from venire.server.edge.parameters import Stream
-from venire.server.edge.plans import plan_of, planned
+from venire.server.edge.parameters import Stream, plan_of, planned
 from venire.server.messages import StreamView
 from venire.server.pages.charts import student_charts, trend_charts
 from venire.server.pages.console import ConsoleRoutes
@@ -27,8 +26,6 @@ from venire.server.pages.rendering import changed_settings
 from venire.server.pages.setting_fields import groups_of
 from venire.server.panel_messages import WhatIfView
 from venire.server.settings import STREAM_NAME, StreamSettings
-
-__all__ = ["StreamPageRoutes"]
 
 #: Alarms in the history, and labelers to choose from; more classes than these have no heat map.
 ALARMS, LISTED = 200, 100

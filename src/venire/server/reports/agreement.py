@@ -11,8 +11,6 @@ from venire.server.panel_messages import AgreementView, GoldAgreement, PairAgree
 from venire.server.store import LabelRow, Storage
 from venire.tools.shares import share_interval
 
-__all__ = ["agreement_of", "agreement_over", "kappa"]
-
 #: How many of the latest labels to look at, and of how many labelers the pairs are listed.
 LABELS: Final = 20_000
 SHOWN: Final = 40

@@ -9,8 +9,6 @@ from venire.server.console_messages import TrendsView
 from venire.server.messages import Insights
 from venire.server.settings import StreamSettings
 
-__all__ = ["Finding", "Watched", "findings", "settled"]
-
 #: Fewer exits than this say nothing about shares; fewer items of a class nothing about it.
 LEAST_EXITS: Final = 100
 LEAST_CALLED: Final = 10

@@ -6,8 +6,6 @@ from venire.errors import Archived, FileError, MissingExtra, NotFound
 from venire.server.runtime.runtime import Runtime
 from venire.server.store.history.finding import ArchivedItem, find_archived, segment_of
 
-__all__ = ["check_cursor", "find", "where"]
-
 
 def check_cursor(what: str, after: int, archived: int) -> None:
     """Refuse a cursor behind which something is archived: it would be skipped silently.

@@ -17,8 +17,6 @@ from typing import Any, Final, NamedTuple
 from venire.server.store import SettingsRow
 from venire.server.stream.checks import Checks
 
-__all__ = ["BasisChange", "last_change", "rests_on"]
-
 ALONE: Final = "by labels alone"
 TRUSTED: Final = "said by somebody trusted"
 

@@ -25,17 +25,6 @@ from venire.server.store.record import Record
 
 V = TypeVar("V")
 
-__all__ = [
-    "alarm_view",
-    "event_body",
-    "exit_view",
-    "gold_view",
-    "label_view",
-    "note_view",
-    "number",
-    "revision_view",
-]
-
 
 def event_body(row: EventRow) -> dict[str, Any]:
     """A row of the log as a plain object.

@@ -6,8 +6,6 @@ import json
 import re
 from typing import Any, Final
 
-__all__ = ["excerpt_of"]
-
 #: How many characters to show.
 LENGTH: Final = 240
 

@@ -17,8 +17,6 @@ from venire.server.reports.log_replay import AssignmentSearch
 from venire.server.runtime.runtime import Runtime
 from venire.server.store import ItemRow
 
-__all__ = ["explain"]
-
 
 async def explain(runtime: Runtime, stream: str, item: str, believes: bool = False) -> Explanation:
     """Why the item was assigned to whom, and why it left; on request how the belief moved."""

@@ -12,8 +12,6 @@ from venire.server.store import ItemRow, Storage
 from venire.server.store.maintenance.guaranteed import Guaranteed, Tested, counted_in, judged_of
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["guarantee_of", "guarantee_view", "marked_exit"]
-
 
 async def guarantee_of(runtime: Runtime, live: LiveStream) -> Guaranteed | None:
     """What is guaranteed by now; None in a stream without a guarantee."""

@@ -27,8 +27,6 @@ from venire.server.store import EventRow, ItemRow, Storage, decode
 from venire.server.store.provenance import Writers
 from venire.server.store.slot_parts import SlotParts
 
-__all__ = ["AssignmentSearch"]
-
 #: How many alternatives to list beside the assigned item.
 OTHERS: Final = 5
 

@@ -18,8 +18,6 @@ from venire.server.panel_messages import Measured, PanelMemberView, PanelView
 from venire.server.runtime.runtime import Runtime
 from venire.server.store import LabelRow
 
-__all__ = ["panel_of"]
-
 #: How many of the latest labels to use, and the fewest that say anything.
 LABELS, MIN_LABELS = 20_000, 10
 

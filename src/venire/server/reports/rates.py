@@ -17,8 +17,6 @@ from venire.model import ItemStatus
 from venire.server.panel_messages import ClassRates, IntervalView, RatesView, RateView
 from venire.server.store import GoldRow, ItemRow, Storage
 
-__all__ = ["Audited", "audited_of", "rates_over"]
-
 #: How many of the latest exits are looked at, and the most classes.
 EXITS: Final = 50_000
 CLASSES: Final = 20

@@ -28,8 +28,6 @@ from venire.server.runtime.runtime import Runtime
 from venire.server.store import LabelRow, Storage
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["Report", "Skill", "Skills", "agreements", "measure", "warm_up"]
-
 #: How many of the latest labels to use.
 LABELS: Final = 20_000
 

@@ -15,11 +15,10 @@ from weakref import WeakKeyDictionary
 from venire.estimators.families import Families
 from venire.estimators.questions import Question, questions
 from venire.labels import LabelTable
+from venire.model import ItemStatus
 from venire.server.runtime.runtime import Runtime
-from venire.server.store import Storage
+from venire.server.store import ItemRow, Storage
 from venire.server.stream.live_stream import LiveStream
-
-__all__ = ["Telling", "Told", "asked_of", "reason_of"]
 
 #: How many of the latest labels to look at, how many items to list, and seconds to keep a list.
 LABELS: Final = 20_000
@@ -28,10 +27,11 @@ CACHE_SECONDS: Final = 30.0
 
 
 class Told(NamedTuple):
-    """What to ask, the most telling first, and what the answers so far say, in words."""
+    """What to ask, the most telling first; what the answers so far say, and whether more pay."""
 
     asked: tuple[Question, ...] = ()
     words: tuple[str, ...] = ()
+    pays: bool = False
 
 
 class _Kept(NamedTuple):
@@ -68,6 +68,15 @@ class Telling:
             self._kept[live] = _Kept(now, by, due, told)
             return told
 
+    async def list_for_experts(self, live: LiveStream) -> None:
+        """Keep in the stream what to ask trusted labelers about, if more answers pay."""
+        told, read = await self.of(live), self._runtime.read_committed
+        names = [str(one.item) for one in told.asked] if told.pays else []
+        left = await read(rows_of, self._runtime.storage, live.name, names)
+        hidden = live.follow_ups.latest, live.checks.waiting
+        some = (name for name in names if name in left and not any(name in x for x in hidden))
+        live.checks.telling = dict.fromkeys(some)
+
 
 def asked_of(
     storage: Storage,
@@ -86,7 +95,18 @@ def asked_of(
     table = LabelTable.from_rows(rows, classes=tuple(classes))
     chosen = frozenset(gold) - drawn
     found = questions(table, MOST, gold or None, asked=chosen, families=families)
-    return Told(found.asked, found.words)
+    return Told(found.asked, found.words, found.pays)
+
+
+def rows_of(storage: Storage, stream: str, items: Sequence[str]) -> dict[str, ItemRow]:
+    """Those of the items that left with a verdict and have no gold."""
+    gold = storage.gold_of(stream, items)
+    rows = (storage.item(stream, item) for item in items if item not in gold)
+    return {
+        row.id: row
+        for row in rows
+        if row is not None and row.status == ItemStatus.LEFT and row.verdict is not None
+    }
 
 
 def reason_of(question: Question) -> str:

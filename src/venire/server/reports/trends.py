@@ -21,8 +21,6 @@ from venire.server.stream.live_stream import LiveStream
 from venire.server.stream.slot_clock import quantile
 from venire.server.stream.statistics import accuracy_interval
 
-__all__ = ["EXITS", "Known", "Trends", "trends_of", "trends_over"]
-
 #: How many of the latest exits to look at, and into how many periods to cut them.
 EXITS: Final = 2000
 PERIODS: Final = 24

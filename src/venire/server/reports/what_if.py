@@ -24,8 +24,6 @@ from venire.server.store import Storage, decode
 from venire.server.store.slot_parts import SlotParts
 from venire.whatif import Comparison, Plan, Recorded, what_if
 
-__all__ = ["events_of", "recorded_of", "what_if_of"]
-
 #: The most events to replay, from the first on, and the most seconds that it may take.
 MOST_EVENTS: Final = 100_000
 MAX_SECONDS: Final = 60.0

@@ -12,15 +12,12 @@ from venire.server.edge.access import Caller
 from venire.server.edge.answers import lines_answer, outcomes_answer
 from venire.server.edge.blind import Blind
 from venire.server.edge.bodies import CSV, NDJSON, GoldBody, ReviewBody, SendBackBody, read_list
-from venire.server.edge.endpoints import serves
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Level, Limit, Stream
+from venire.server.edge.parameters import Level, Limit, Stream, serves
 from venire.server.messages import AuditsView, GoldIn
 from venire.server.operations.reviewing import Kind, Order
 from venire.server.settings import LONGEST_ID
-
-__all__ = ["GoldRoutes"]
 
 CORRECT = "Gold that says otherwise than before takes its place; it is refused without."
 ORDER = "The least confident first, or those whose truth tells most about who is right."

@@ -11,11 +11,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from venire import __version__
 from venire.errors import StoreDown
-from venire.server.edge.endpoints import serves
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate
-
-__all__ = ["HealthRoutes"]
+from venire.server.edge.parameters import serves
 
 
 class HealthRoutes:

@@ -27,19 +27,15 @@ from venire.server.edge.bodies import (
     media_type,
     read_list,
 )
-from venire.server.edge.endpoints import serves
 from venire.server.edge.errors import MOST_FAULTS, RequestError
 from venire.server.edge.guard import Gate, by_hand, caller
-from venire.server.edge.moments import Since, Until
-from venire.server.edge.parameters import Item, Stream
+from venire.server.edge.parameters import Item, Since, Stream, Until, serves
 from venire.server.explanation_messages import Explanation
 from venire.server.messages import ItemIn, ItemView
 from venire.server.settings import Name
 from venire.server.store import ItemSearch
 from venire.tools.addresses import Piped
 from venire.tools.csv_rows import dialect_of
-
-__all__ = ["ItemRoutes", "Searched", "search_of"]
 
 Beliefs = Annotated[bool, Query(description="Whether to recompute how the belief moved.")]
 

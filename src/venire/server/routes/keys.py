@@ -15,12 +15,9 @@ from starlette.responses import StreamingResponse
 from venire.server.admin_messages import AuditView, KeyView, NewKey
 from venire.server.edge.access import Caller
 from venire.server.edge.bodies import CSV, KeyBody, RotateBody
-from venire.server.edge.endpoints import serves
 from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import SLUG, Limit
+from venire.server.edge.parameters import SLUG, Limit, serves
 from venire.tools.untrusted import harmless
-
-__all__ = ["KeyRoutes"]
 
 #: Entries to read at once.
 PAGE: Final = 1000

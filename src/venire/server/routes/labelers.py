@@ -11,14 +11,11 @@ from venire.server.admin_messages import InvitationView, NewInvitation
 from venire.server.edge.access import Caller
 from venire.server.edge.blind import blind_for
 from venire.server.edge.bodies import InvitationBody, LabelerBody
-from venire.server.edge.endpoints import serves
 from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Stream
+from venire.server.edge.parameters import Stream, serves
 from venire.server.messages import StreamView
 from venire.server.panel_messages import AgreementView, ConfusionView, LabelerView, PanelView
 from venire.server.settings import Member
-
-__all__ = ["LabelerRoutes"]
 
 WANT = "The accuracy wanted of the cheapest panel. By default that of all, less 0.005."
 NAMED: Final = {"labeler": "ann"}

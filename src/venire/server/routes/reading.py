@@ -14,20 +14,15 @@ from starlette.responses import FileResponse
 
 from venire.server.console_messages import AlarmsView, TrendsView
 from venire.server.edge.access import Caller
-from venire.server.edge.answers import event, lines_answer
+from venire.server.edge.answers import event, follow, lines_answer
 from venire.server.edge.blind import Blind, blind_for
 from venire.server.edge.bodies import CSV, NDJSON
-from venire.server.edge.endpoints import serves
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Level, Limit, Stream, Wait
-from venire.server.edge.plans import PlanBody, plan_of
-from venire.server.edge.server_sent_events import follow
+from venire.server.edge.parameters import Level, Limit, PlanBody, Stream, Wait, plan_of, serves
 from venire.server.messages import Insights
 from venire.server.panel_messages import LessonsView, RatesView, WhatIfView
 from venire.server.store.maintenance.tables import write_table
-
-__all__ = ["FORMATS", "ReadingRoutes", "formats"]
 
 SSE: Final = "text/event-stream"
 Cursor = Annotated[int, Query(description="The cursor: results after this number.", ge=0, le=2**53)]

@@ -18,27 +18,23 @@ from venire.server.admin_messages import Deleted
 from venire.server.console_messages import ArchivedStream
 from venire.server.edge.access import Caller
 from venire.server.edge.answers import dumps
-from venire.server.edge.beside import beside
 from venire.server.edge.blind import Blind
 from venire.server.edge.bodies import (
     JSON,
     NewStream,
+    beside,
     media_type,
     parsed,
     read,
     read_object,
     refused,
 )
-from venire.server.edge.endpoints import serves
 from venire.server.edge.errors import RequestError
-from venire.server.edge.everywhere import all_streams
 from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Stream
+from venire.server.edge.parameters import Stream, serves
+from venire.server.edge.peers import all_streams
 from venire.server.messages import SettingsVersion, StreamView
-from venire.server.page_settings import page_of
-from venire.server.settings import StreamSettings
-
-__all__ = ["StreamRoutes"]
+from venire.server.settings import StreamSettings, page_of
 
 #: Settings of a stream as people write them, by type, and the most bytes of them: YAML is slow.
 TREES: Final = {"application/toml": "toml", "application/yaml": "yaml"}

@@ -10,11 +10,8 @@ from fastapi import Path, Response
 from venire.server.admin_messages import DeliveryView, WebhookView
 from venire.server.edge.access import Caller
 from venire.server.edge.bodies import RedeliverBody, SecretBody, WebhookBody
-from venire.server.edge.endpoints import serves
 from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Stream
-
-__all__ = ["WebhookRoutes"]
+from venire.server.edge.parameters import Stream, serves
 
 USUAL: Final = SecretBody()
 ALL_DEAD: Final = RedeliverBody()

@@ -22,17 +22,13 @@ from venire.server.edge.bodies import (
     read,
     read_list,
 )
-from venire.server.edge.endpoints import serves
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate, by_hand, caller
-from venire.server.edge.parameters import Limit, Stream, Token, Wait, flag, flag_parameter
+from venire.server.edge.parameters import Limit, Stream, Token, Wait, flag, flag_parameter, serves
 from venire.server.messages import Answer, LabelIn, Lease, NoteView, Nothing, Progress
-from venire.server.page_settings import Block
 from venire.server.pages.layouts import lay_out
 from venire.server.pages.markdown import as_html
-from venire.server.settings import LONGEST_ID, MOST_AHEAD, Name
-
-__all__ = ["WorkRoutes"]
+from venire.server.settings import LONGEST_ID, MOST_AHEAD, Block, Name
 
 AHEAD = "How many items the labeler may hold beyond its capacity; the stream's `ahead` at most."
 SHOWN = "Whether to add `shown`: the parts that the labelling page draws, by the stream's layout."

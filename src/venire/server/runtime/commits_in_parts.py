@@ -16,8 +16,6 @@ from venire.server.stream.background import ignore_error
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["CommitsInParts"]
-
 
 class CommitsInParts:
     """Commits the parts of batches in turn; `on_idle` is told when a stream is free again."""

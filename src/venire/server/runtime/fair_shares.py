@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-__all__ = ["Plan", "fair_plan", "quotas"]
-
 
 class Plan(NamedTuple):
     """What a server does: the free streams that it claims, and the own ones that it gives up."""

@@ -21,8 +21,6 @@ from venire.server.clock import Clock
 from venire.server.runtime.webhook_counts import Tally
 from venire.server.store import WriterStats
 
-__all__ = ["PARTS", "Condition", "HealthMonitor", "Part"]
-
 Part: TypeAlias = Literal["writes", "reads", "files"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
 

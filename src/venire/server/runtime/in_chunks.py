@@ -13,8 +13,6 @@ from venire.server.stream.live_stream import LiveStream
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
 
-__all__ = ["CHUNK", "MAX_UNCOMMITTED", "THREAD_FROM", "chunks", "committed", "run_chunk"]
-
 T = TypeVar("T")
 
 #: Items or labels of a request to process in one step: about ten milliseconds.

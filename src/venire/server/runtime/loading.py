@@ -37,8 +37,6 @@ from venire.server.stream.load import load
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
 
-__all__ = ["BESIDE", "PATIENCE", "Loading"]
-
 #: How many streams that nobody asked for are loaded beside each other.
 BESIDE: Final = 2
 

@@ -41,8 +41,6 @@ from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.stream.log_position import LogPosition
 from venire.server.stream.offers import Offers
 
-__all__ = ["Runtime"]
-
 T = TypeVar("T")
 
 #: The name under which the store keeps the secret of the draws.

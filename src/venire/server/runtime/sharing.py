@@ -21,8 +21,6 @@ from venire.server.store import Members, StreamRow
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
 
-__all__ = ["Sharing"]
-
 #: Seconds between two looks at the members, and between two that somebody asks for.
 PERIOD: Final = 0.5
 PAUSE: Final = 0.05

@@ -34,8 +34,6 @@ from venire.student.student import MOST, pack, unpack
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
 
-__all__ = ["Students", "kept_under", "lessons_under"]
-
 #: Items to label in one step: a few milliseconds.
 CHUNK: Final = 100
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from venire.model import DeliveryStatus
 from venire.server.store import DeliveryRow, WebhookRow
 
-__all__ = ["Tallies", "Tally"]
-
 _log = logging.getLogger("venire.service")
 
 

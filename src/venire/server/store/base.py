@@ -46,8 +46,6 @@ from venire.server.store.records import (
 )
 from venire.server.store.search import Doubt, Found, ItemSearch, Place
 
-__all__ = ["Said", "Storage"]
-
 #: Item, labeler, label, slot, whether it was late, and time.
 Said: TypeAlias = tuple[str, str, str, int, bool, float, float | None]
 

@@ -19,39 +19,6 @@ from venire.server.store.records import (
     SegmentRow,
 )
 
-__all__ = [
-    "VERIFIED",
-    "ArchiveStream",
-    "Change",
-    "CorrectGold",
-    "DeleteStream",
-    "DropAlarms",
-    "DropHistory",
-    "DropMeta",
-    "EndLeases",
-    "EraseArchived",
-    "ErasePayload",
-    "ExpireKey",
-    "Insert",
-    "LeaseEnd",
-    "LeaveItems",
-    "MarkDeleted",
-    "PurgeStream",
-    "PutBack",
-    "RemoveSegment",
-    "RemoveWebhook",
-    "RenewLease",
-    "RetellAudit",
-    "RevokeKey",
-    "RotateSecret",
-    "SetMeta",
-    "SetStatus",
-    "SettleFollow",
-    "TouchKey",
-    "UpdateDelivery",
-]
-
-
 #: How names begin under which the store keeps up to where logs were checked.
 VERIFIED: Final = "verified:"
 

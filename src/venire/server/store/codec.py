@@ -16,8 +16,6 @@ from venire.events import KINDS, Event
 from venire.server.store.contents import compact
 from venire.server.store.records import EventRow
 
-__all__ = ["decode", "encode", "kind_of"]
-
 
 def encode(stream: str, first: int, at: float, events: Sequence[Event]) -> list[EventRow]:
     """The rows of a stream's events, of which the first is number `first` of the log.

@@ -17,8 +17,6 @@ from typing import Any, Final
 from venire.model import LeaseStatus
 from venire.server.store.records import ItemRow, LabelRow, LeaseRow, NoteRow, SegmentRow
 
-__all__ = ["compact", "digest_of", "is_content_of", "is_in", "is_large"]
-
 #: Larger values, in characters, are read and written in threads.
 LARGE: Final = 50_000
 

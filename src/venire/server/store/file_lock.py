@@ -10,8 +10,6 @@ from typing import Final
 
 from venire.errors import StoreError, StoreInUse
 
-__all__ = ["PRIVATE", "FileLock", "create_private", "make_private", "open_private"]
-
 #: A store holds payloads, secrets and hashes of keys: its files are for their owner alone.
 PRIVATE: Final = 0o600
 

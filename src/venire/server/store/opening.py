@@ -14,8 +14,6 @@ from venire.errors import InputError, MissingExtra, StoreError, VenireError
 from venire.server.store.base import Storage
 from venire.tools.untrusted import scrubbed
 
-__all__ = ["RESTORING", "open_storage"]
-
 #: The named value that says which archive is being restored; empty once that is done.
 RESTORING: Final = "restoring"
 

@@ -16,8 +16,6 @@ from typing import NamedTuple
 from venire.server.store import changes as c
 from venire.server.store.records import AuditRow, StreamRow
 
-__all__ = ["Members", "Ownership", "lock_of", "streams_of"]
-
 
 class Members(NamedTuple):
     """The servers that share a store by the number of their session, and who owns which stream.

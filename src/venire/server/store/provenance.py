@@ -17,8 +17,6 @@ from venire.errors import ReplayError
 from venire.server.store.base import Storage
 from venire.server.store.records import EngineRow
 
-__all__ = ["Writers"]
-
 
 class Writers:
     """The parts of a stream's log, by the version that wrote them.

@@ -41,8 +41,6 @@ from typing import (
     get_type_hints,
 )
 
-__all__ = ["Field", "OneOf", "Record", "References", "Small", "Stream", "Table", "maker"]
-
 R = TypeVar("R", bound="Record")
 
 

@@ -13,38 +13,6 @@ from typing import Annotated, Final
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind, StreamStatus
 from venire.server.store.record import OneOf, Record, References, Small, Stream
 
-__all__ = [
-    "DELIVERY_KINDS",
-    "ERASED",
-    "RECORDS",
-    "STREAM_STATUSES",
-    "UNSETTLED",
-    "AlarmRow",
-    "ArchivedRow",
-    "AuditRow",
-    "CheckRow",
-    "Counts",
-    "DeliveryRow",
-    "EngineRow",
-    "EventRow",
-    "ExitRow",
-    "Exited",
-    "FollowRow",
-    "GoldRow",
-    "ItemRow",
-    "KeyRow",
-    "LabelRow",
-    "LeaseRow",
-    "NoteRow",
-    "RevisionRow",
-    "SegmentRow",
-    "SettingsRow",
-    "SnapshotRow",
-    "StreamRow",
-    "TallyRow",
-    "WebhookRow",
-]
-
 DELIVERY_KINDS: Final = ("exit", "revision", "alarm")
 
 #: What the status of a stream may be in the store: that of an archived one is closed.
@@ -198,9 +166,9 @@ class CheckRow(Record, table="checks", key="stream n", unique={"checks_item": "s
 class GoldRow(Record, table="gold", key="stream item"):
     """What somebody who is trusted said of an item.
 
-    `source` is `audit` for the answer to a drawn audit, `sent` for gold that was sent; `actor` and
-    `key` say by whom. `earlier` is what was corrected, the first first, as JSON: label, at, source,
-    actor and key of each.
+    `source` is `audit` for the answer to a drawn audit, `asked` for one of those that tell most,
+    `sent` for gold that was sent; `actor` and `key` say by whom. `earlier` is what was corrected,
+    the first first, as JSON: label, at, source, actor and key of each.
     """
 
     stream: Stream

@@ -15,8 +15,6 @@ from typing import Final, TypeAlias
 from venire.model import ItemStatus
 from venire.server.store.records import ItemRow
 
-__all__ = ["EXCERPT", "Doubt", "Found", "ItemSearch", "Place"]
-
 #: How many characters of a payload are read for a listing.
 EXCERPT: Final = 2000
 

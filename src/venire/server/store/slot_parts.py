@@ -16,8 +16,6 @@ from venire.engine import Scheduler
 from venire.errors import ReplayError
 from venire.events import Closed, ClosedPart, Event
 
-__all__ = ["MAX_PART", "SlotParts", "in_parts"]
-
 #: Exits and revisions in one part: about ten milliseconds.
 MAX_PART: Final = 500
 

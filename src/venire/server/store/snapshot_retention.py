@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-__all__ = ["superfluous"]
-
 #: The gap between two snapshots is at most a SHARE-th of their age, where it can be.
 SHARE: Final = 4
 

@@ -23,8 +23,6 @@ from venire.errors import StoreDown, StoreError
 from venire.server.store.base import Storage
 from venire.server.store.changes import Change
 
-__all__ = ["Ticket", "Writer", "WriterStats"]
-
 
 class Ticket(Protocol):
     """What is resolved after the commit: a future of `asyncio` or `concurrent.futures`."""

@@ -18,8 +18,6 @@ from venire.server.stream.engine_setup import warm_up
 from venire.server.stream.live_stream import LiveStream
 from venire.tools.compiling import Notice
 
-__all__ = ["ThreadPools", "ignore_error"]
-
 T = TypeVar("T")
 
 #: Threads that read from the store for requests.

@@ -30,8 +30,6 @@ from venire.server.store import (
     RevisionRow,
 )
 
-__all__ = ["Batch"]
-
 #: What is collected, in the order in which it is written; what is not named here is inserted.
 _ORDER: Final = (
     "items",

@@ -25,8 +25,6 @@ from functools import lru_cache
 from venire.audits import ErrorBound
 from venire.server.store import CheckRow
 
-__all__ = ["Checks", "drawn"]
-
 
 def drawn(secret: bytes, stream: str, item: str, share: float) -> bool:
     """Whether the verdict on an item is drawn to be audited, with this probability.
@@ -46,7 +44,8 @@ class Checks:
 
     `open_gold` are open items whose class is known already: their verdicts are not the labelers',
     and are not drawn. `gold` counts all gold of the stream, `corrected` what of it was corrected.
-    `last_checked` is when the last of the checked verdicts was made.
+    `last_checked` is when the last of the checked verdicts was made. `telling` are the items to ask
+    a trusted labeler about once none waits, those first that tell most.
 
     >>> checks = Checks(b"secret")
     >>> checks.load([CheckRow.load(["posts", 1, "a", 0.0, 0.02, "ok"])], {})
@@ -69,6 +68,7 @@ class Checks:
     drawn_of: Counter[str] = field(default_factory=Counter)
     times: dict[str, float] = field(default_factory=dict)
     last_checked: float | None = None
+    telling: dict[str, None] = field(default_factory=dict)
 
     def load(self, rows: Iterable[CheckRow], gold: Mapping[str, str]) -> None:
         """Begin with what the store has: the draws, and the gold of these items."""
@@ -132,6 +132,7 @@ class Checks:
     def answer(self, item: str, label: str) -> bool:
         """The class of an item is known; whether it had been drawn."""
         self.gold += 1
+        self.telling.pop(item, None)
         if item not in self.waiting:
             return False
         del self.waiting[item]

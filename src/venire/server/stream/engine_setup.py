@@ -11,18 +11,6 @@ from venire.model import MOST_PRICE, Bounds, Item, Label, Labeler
 from venire.scheduling.by_name import KNOWN, learning_named, policy_named
 from venire.server.settings import Member, StreamSettings
 
-__all__ = [
-    "SOMEBODY",
-    "TYPICAL",
-    "apply_settings",
-    "as_labeler",
-    "bounds_of",
-    "budget_of",
-    "check_new",
-    "new_engine",
-    "warm_up",
-]
-
 #: A placeholder labeler for an open panel without labelers, so that items wait for newcomers. It
 #: joins and leaves at once; no real labeler can have this name.
 SOMEBODY = ""

@@ -13,8 +13,6 @@ from venire.engine import Scheduler
 from venire.model import Exit, ItemStatus, Revision, Verdict
 from venire.server.store import FollowRow, ItemRow, Storage
 
-__all__ = ["FollowUps", "SentBack", "verdict_now"]
-
 
 class SentBack(NamedTuple):
     """An item that waits for its follow-up: that, the verdict of now, and by how many labels."""

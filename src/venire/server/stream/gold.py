@@ -18,8 +18,6 @@ from venire.server.stream.labels import end_lease
 from venire.server.stream.leases import HeldLease
 from venire.server.stream.live_stream import LiveStream, Moment
 
-__all__ = ["KnownGold", "answer_audit", "known_gold", "take_gold", "unknown_gold"]
-
 ACCEPTED, EXISTS, CORRECTED = Outcome("accepted"), Outcome("exists"), Outcome("corrected")
 
 

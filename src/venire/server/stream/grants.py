@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,18 +20,6 @@ from venire.server.stream.change_batch import Batch
 from venire.server.stream.leases import HeldLease
 from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.tokens import hashed, lease_token
-
-__all__ = [
-    "Grant",
-    "bar",
-    "give_back",
-    "grant",
-    "rename",
-    "seat",
-    "unanswered",
-    "view",
-    "why_nothing",
-]
 
 #: Open items that are looked at one by one for what a labeler has left: a few milliseconds.
 MOST_COUNTED: Final = 20_000
@@ -94,7 +82,7 @@ def grant(
     """Lease at most one item to each labeler in `asking` (by key id); they must be seated.
 
     They may hold `ahead` items more than their capacity, as far as the stream allows it. A trusted
-    labeler gets a verdict that was drawn to be audited.
+    labeler gets a verdict that was drawn to be audited, or one whose truth tells most.
     """
     left, ahead = live.budget_left, min(ahead, live.settings.ahead)
     if live.status == StreamStatus.PAUSED:
@@ -138,21 +126,45 @@ def grant_audits(
     moment: Moment,
     ahead: int = 0,
 ) -> dict[str, Grant]:
-    """Lease drawn verdicts to the trusted labelers who ask, in the order of the draw."""
+    """Lease drawn verdicts to the trusted labelers who ask, in the order of the draw.
+
+    Once none is due: those whose truth tells most, as far as the experts' share goes.
+    """
     asked = [name for name in asking if name in live.trusted]
-    if not asked or not live.checks.waiting:
+    if not asked or not (live.checks.waiting or live.checks.telling):
         return {}
     held, given = {lease.item for lease in live.leases if not lease.of_open}, {}
     for name in asked:
         if _audits_of(live, name) >= live.labelers.record(name).capacity + ahead:
             continue
-        due = (i for i in live.checks.waiting if (i, name) not in live.checks.barred)
-        item = next((item for item in due if item not in held), None)
+        item = next((item for item in _for_expert(live, name) if item not in held), None)
         if item is not None:
             held.add(item)
             work = Assignment(live.engine.slot, item, name, math.nan)
             given[name] = _lease(live, work, asking[name], batch, moment)
     return given
+
+
+def _for_expert(live: LiveStream, labeler: str) -> Iterator[str]:
+    """What a trusted labeler is to look at, the first first."""
+    checks = live.checks
+    yield from (item for item in checks.waiting if (item, labeler) not in checks.barred)
+    if checks.telling and may_ask(live, labeler):
+        yield from (item for item in checks.telling if (item, labeler) not in checks.barred)
+
+
+def may_ask(live: LiveStream, labeler: str) -> bool:
+    """Whether the experts' share has room for one more answer of a trusted labeler."""
+    share, kept, trusted = live.settings.expert_share, live.labelers, live.trusted
+    if not share or labeler not in trusted:
+        return False
+    out = [lease.labeler for lease in live.leases if lease.labeler in trusted]
+    paid = any(record.money for name, record in kept.items() if name not in trusted)
+    counts = {name: record.labels for name, record in kept.items()}
+    for name in [*out, labeler]:
+        counts[name] = counts.get(name, 0) + 1
+    costs = {name: n * (kept.record(name).price if paid else 1) for name, n in counts.items()}
+    return sum(costs.get(name, 0) for name in trusted) <= share * sum(costs.values())
 
 
 def _audits_of(live: LiveStream, labeler: str) -> int:
@@ -190,10 +202,12 @@ def why_nothing(live: LiveStream, labeler: str, ahead: int = 0) -> NoWork:
 def _why_no_audit(live: LiveStream, labeler: str, ahead: int) -> NoWork:
     if _audits_of(live, labeler) >= live.labelers.record(labeler).capacity + ahead:
         return NoWork.OVER_CAPACITY
-    if live.checks.waiting:
+    more = may_ask(live, labeler)
+    if live.checks.waiting or (live.checks.telling and more):
         return NoWork.ALL_LEASED
-    closed = live.status == StreamStatus.CLOSED and not live.open
-    return NoWork.CLOSED if closed else NoWork.EMPTY
+    if live.status == StreamStatus.CLOSED and not live.open:
+        return NoWork.CLOSED
+    return NoWork.BUDGET_SPENT if live.settings.expert_share and not more else NoWork.EMPTY
 
 
 def unanswered(live: LiveStream, labeler: str) -> int:
@@ -202,7 +216,7 @@ def unanswered(live: LiveStream, labeler: str) -> int:
     Of more than `MOST_COUNTED` open items it is the number of all of them.
     """
     if labeler in live.trusted:
-        return sum((item, labeler) not in live.checks.barred for item in live.checks.waiting)
+        return sum(1 for _ in _for_expert(live, labeler))
     if len(live.open) > MOST_COUNTED:
         return len(live.open)
     return sum(x.may(labeler) and labeler not in x.labels for x in live.open.values())

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-__all__ = ["MINUTES", "History"]
-
 #: The minutes that are kept.
 MINUTES: Final = 60
 

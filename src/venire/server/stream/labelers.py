@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from venire.server.settings import Member
 
-__all__ = ["LabelerRecord", "Labelers"]
-
 
 @dataclass(slots=True)
 class LabelerRecord:

@@ -24,20 +24,6 @@ from venire.server.stream.grants import seat
 from venire.server.stream.leases import HeldLease
 from venire.server.stream.live_stream import LiveStream, Moment
 
-__all__ = [
-    "STUDENT",
-    "Known",
-    "Row",
-    "accept_labels",
-    "answer",
-    "answer_existing",
-    "classify",
-    "end_lease",
-    "newcomer_cuts",
-    "take_late",
-    "unknown_rows",
-]
-
 #: The source of the labels of a stream's student.
 STUDENT: Final = "student"
 

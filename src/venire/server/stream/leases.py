@@ -16,8 +16,6 @@ from typing import Final, Generic, TypeVar
 from venire.server.messages import Answer
 from venire.server.store import LeaseRow
 
-__all__ = ["REMEMBERED", "HeldLease", "LeaseIndex", "Leases", "RecentDict"]
-
 #: How many of the latest exits and answers to remember.
 REMEMBERED: Final = 20_000
 

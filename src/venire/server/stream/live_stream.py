@@ -54,8 +54,6 @@ from venire.server.stream.pupil import StreamPupil
 from venire.server.stream.slot_clock import LeadTimes, SlotClock
 from venire.server.stream.statistics import Statistics
 
-__all__ = ["ExitedItem", "LiveStream", "Moment", "OpenItem"]
-
 #: Longer payloads, in characters, are not kept in memory but read when an item is leased, ...
 LARGE_PAYLOAD: Final = 4096
 

@@ -18,8 +18,6 @@ from venire.server.stream.leases import HeldLease, LeaseIndex
 from venire.server.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem
 from venire.server.stream.statistics import KEPT_EXITS
 
-__all__ = ["Restored", "load", "restored"]
-
 _log = logging.getLogger("venire.service")
 
 
@@ -153,6 +151,9 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
     for gold in storage.all_gold(name):
         live.checks.gold += 1
         live.checks.corrected += gold.earlier is not None
+        who = gold.actor.removesuffix(f" ({gold.key})")
+        if gold.source in ("audit", "asked") and who in live.trusted:
+            live.labelers.record(who).labels += 1
     live.segment = next(iter(storage.segments(name)[-1:]), None)
     live.hooks = {hook.id: None for hook in storage.webhooks(name)}
     live.exit_n, live.revision_n, live.note_n = counts.exits, counts.revisions, counts.notes

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-__all__ = ["LogPosition"]
-
 
 class LogPosition:
     """The last event, exit and revision on disk; wakes those who wait for more."""

@@ -10,8 +10,6 @@ from venire.server.stream.grants import Grant, grant
 from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.stream.waiting_room import Waiter, WaitingRoom
 
-__all__ = ["Offer", "Offers", "StreamHost"]
-
 #: After this many labelers in a row got nothing, the rest are tried all at once.
 MAX_SINGLE_MISSES: Final = 4
 

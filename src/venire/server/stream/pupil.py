@@ -14,8 +14,6 @@ from venire.student import Student, Taught
 if TYPE_CHECKING:
     from venire.server.stream.live_stream import LiveStream
 
-__all__ = ["LESSONS", "StreamPupil"]
-
 #: How many of the latest lessons are kept.
 LESSONS: Final = 200
 

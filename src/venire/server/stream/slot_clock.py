@@ -14,8 +14,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["LeadTimes", "SlotClock", "quantile"]
-
 #: How many of a labeler's latest lead times to keep.
 KEPT_TIMES: Final = 50
 

@@ -17,8 +17,6 @@ from venire.server.store import Exited
 from venire.server.stream.history import History
 from venire.server.stream.slot_clock import quantile
 
-__all__ = ["KEPT_EXITS", "Rate", "Statistics", "accuracy_interval"]
-
 #: How many of the latest exits to keep.
 KEPT_EXITS: Final = 1000
 

@@ -12,8 +12,6 @@ import asyncio
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["Waiter", "WaitingRoom"]
-
 T = TypeVar("T")
 
 

@@ -34,8 +34,6 @@ from venire.server.webhooks.posting import Poster
 from venire.server.webhooks.retry_schedule import Failure, after_failure, backoff, wait_of
 from venire.server.webhooks.texts import format_of, text_of
 
-__all__ = ["Deliveries"]
-
 #: Concurrent messages to one webhook, and to all of them.
 MAX_PER_WEBHOOK, MAX_CONCURRENT = 4, 200
 

@@ -14,8 +14,6 @@ from venire.server.webhooks.signing import headers
 from venire.tools.http.retries import retry_after
 from venire.tools.http.targets import resolve
 
-__all__ = ["Poster"]
-
 
 class Poster:
     """Posts messages to webhooks."""

@@ -30,8 +30,6 @@ from venire.server.webhooks.signing import shown
 from venire.server.webhooks.texts import Format, address_of, format_of, kept_as, text_of
 from venire.tools.http.targets import resolve
 
-__all__ = ["Webhooks"]
-
 
 class Webhooks:
     """The webhooks of a service."""

@@ -9,15 +9,6 @@ from venire.model import DeliveryStatus
 from venire.server.store import DeliveryRow
 from venire.tools.http.retries import doubled
 
-__all__ = [
-    "MAX_BACKOFF",
-    "MAX_RETRY_AFTER",
-    "Failure",
-    "after_failure",
-    "backoff",
-    "wait_of",
-]
-
 #: The longest backoff between two attempts, in seconds, ...
 MAX_BACKOFF: Final = 3600.0
 

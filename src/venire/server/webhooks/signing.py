@@ -16,8 +16,6 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-__all__ = ["headers", "shown", "signature"]
-
 
 def shown(secret: bytes) -> str:
     """A secret in the form shown to the receiver.

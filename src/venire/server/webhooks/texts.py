@@ -11,8 +11,6 @@ from typing import Final, Literal
 from venire.server.console_messages import AlarmView
 from venire.server.messages import ExitView, RevisionView
 
-__all__ = ["Format", "address_of", "format_of", "kept_as", "text_of"]
-
 Format = Literal["json", "text"]
 
 _TEXT: Final = "#format=text"

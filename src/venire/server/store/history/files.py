@@ -25,8 +25,6 @@ from venire.server.store.record import Record
 from venire.tools.lazy import library
 from venire.tools.untrusted import is_file_name, parse_json
 
-__all__ = ["MANIFEST", "TABLES", "Secret", "SegmentFiles", "SegmentWriter", "chained", "folder_of"]
-
 MANIFEST: Final = "manifest.json"
 
 FORMAT: Final = 1

@@ -21,8 +21,6 @@ from venire.server.store.records import (
     SegmentRow,
 )
 
-__all__ = ["ArchivedItem", "erase_archived", "find_archived", "remove_files", "segment_of"]
-
 
 class ArchivedItem(NamedTuple):
     """An item as it left, its labels, what was revised, and what was noted."""

@@ -22,8 +22,6 @@ from venire.server.store.history.planning import Keep, next_segment
 from venire.server.store.record import Record
 from venire.server.store.records import ERASED, ItemRow, NoteRow, SegmentRow
 
-__all__ = ["Steps", "archive_stream", "drops", "registering", "restore_segment", "write_segment"]
-
 #: Items and rows to read, or to put back, at once.
 _CHUNK: Final = 500
 

@@ -15,8 +15,6 @@ from venire.server.store.base import Storage
 from venire.server.store.codec import decode
 from venire.server.store.records import EventRow, SegmentRow
 
-__all__ = ["MAX_EVENTS", "Keep", "next_segment"]
-
 #: Events in a segment, as far as there are snapshots.
 MAX_EVENTS: Final = 1_000_000
 

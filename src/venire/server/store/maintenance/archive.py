@@ -30,8 +30,6 @@ from venire.server.store.opening import RESTORING
 from venire.server.store.record import Record
 from venire.tools.untrusted import is_file_name, parse_json
 
-__all__ = ["read_archive", "write_archive"]
-
 #: The format that is written. Archives of format 1 have no last line with counts and digest.
 FORMAT = 2
 

@@ -26,8 +26,6 @@ from venire.server.store.maintenance.starting import Mark, digest_of_snapshot
 from venire.server.store.maintenance.verify_gold import gold_differences
 from venire.server.store.records import SnapshotRow
 
-__all__ = ["WINDOW", "Compared"]
-
 #: What was gathered is compared after this number of events, exits and leases.
 WINDOW: Final = 20_000
 

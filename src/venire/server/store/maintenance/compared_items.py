@@ -20,8 +20,6 @@ from venire.server.store.contents import compact, is_content_of
 from venire.server.store.maintenance.starting import Mark
 from venire.server.store.records import ERASED, ItemRow, SettingsRow
 
-__all__ = ["ItemsCompared", "RevisionsCompared"]
-
 #: Rows to read at once; with their payloads.
 _CHUNK: Final = 2_000
 

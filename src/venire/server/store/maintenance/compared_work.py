@@ -18,8 +18,6 @@ from venire.server.store.base import Said, Storage
 from venire.server.store.maintenance.starting import Mark
 from venire.server.store.records import LeaseRow
 
-__all__ = ["LabelsCompared", "LeasesCompared", "Pair", "Whereabouts"]
-
 #: The names of an item and of a labeler who has it.
 Pair: TypeAlias = tuple[str, str]
 
@@ -116,7 +114,8 @@ class LabelsCompared:
             for fact in some:
                 row = rows.get(fact[:2])
                 if row is not None:
-                    found = (*row[1:4], row.slot, row.late, row.at, row.confidence)
+                    said = row.item, row.labeler, row.said
+                    found = (*said, row.slot, row.late, row.at, row.confidence)
                     if row.at > self._read_to:
                         self._answered.add(found)
                     if found != fact:
@@ -141,7 +140,7 @@ class LeasesCompared:
         self, storage: Storage, stream: str, start: Mark, where: Whereabouts, drawn: Iterable[str]
     ) -> None:
         self._storage, self._stream, self._start, self._where = storage, stream, start, where
-        self._drawn = set(drawn)  # leased to trusted labelers, not given
+        self._drawn = set(drawn)  # leased to trusted labelers, as others that have left are
         self._rows = storage.leases_in_time(stream, start.at if start.n else None)
         self._next = next(self._rows, None)
         self._given: set[tuple[str, str, float]] = set()
@@ -169,6 +168,8 @@ class LeasesCompared:
         """Compare the rest, and the work that is out."""
         yield from self.flush(math.inf)
         for item, labeler, at in sorted(self._strange):
+            if self._left_by(item, at):  # a trusted labeler was asked about it
+                continue
             who = f"{labeler!r} has a lease of item {item!r}"
             yield f"{who}, given at {at!r}, which is not in the log"
         pairs = [(row.item, row.labeler) for row in self._storage.leases(self._stream)]
@@ -190,15 +191,25 @@ class LeasesCompared:
 
     def _done(self, rows: list[LeaseRow]) -> Iterator[str]:
         """Leases that are done without a label."""
-        done = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.DONE]
-        there = self._storage.said(self._stream, done)
-        bare = [pair for pair in done if pair not in there]
-        items = [item for item, _ in bare]
+        done = {
+            (row.item, row.labeler): row.given_at for row in rows if row.status == LeaseStatus.DONE
+        }
+        there = self._storage.said(self._stream, list(done))
+        bare = [(*pair, at) for pair, at in done.items() if pair not in there]
+        items = [item for item, *_ in bare]
         golden = self._storage.gold_of(self._stream, items)
         gone = self._storage.archived(self._stream, items) if self._start.n else {}
-        for item, labeler in bare:
-            if item not in gone and not (item in self._drawn and item in golden):
+        for item, labeler, at in bare:
+            asked = item in self._drawn or self._left_by(item, at)
+            if item not in gone and not (asked and item in golden):
                 yield f"the lease of item {item!r} by {labeler!r} is done, but there is no label"
+
+    def _left_by(self, item: str, at: float) -> bool:
+        """Whether the item had left by then: only trusted labelers are leased such items."""
+        row = self._storage.item(self._stream, item)
+        if row is None:
+            return self._start.n > 0 and bool(self._storage.archived(self._stream, [item]))
+        return row.left_at is not None and row.left_at <= at
 
 
 def _differ(row: Said, fact: Said) -> str:

@@ -10,8 +10,6 @@ from pathlib import Path
 from venire.server.store.base import Storage
 from venire.server.store.records import ERASED
 
-__all__ = ["Deletion", "deletions", "found_in", "not_erased"]
-
 _CHUNK = 1 << 24
 
 

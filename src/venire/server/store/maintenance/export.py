@@ -18,15 +18,6 @@ from venire.server.store.codec import decode, kind_of
 from venire.server.store.file_lock import open_private
 from venire.server.store.records import ItemRow, LabelRow, RevisionRow
 
-__all__ = [
-    "label_studio_tasks",
-    "log_lines",
-    "replacing",
-    "write_label_studio",
-    "write_log",
-    "write_tasks",
-]
-
 
 @contextmanager
 def replacing(target: Path) -> Iterator[TextIO]:

@@ -16,8 +16,6 @@ from venire.audits.exits import ExitGuarantee, exit_guarantee
 from venire.model import ItemStatus
 from venire.server.store.base import Storage
 
-__all__ = ["LEVEL", "Guaranteed", "Tested", "counted_in", "guaranteed_in", "judged_of"]
-
 #: The level where the settings say none.
 LEVEL: Final = 0.95
 

@@ -11,8 +11,6 @@ from venire.server.store.base import Storage
 from venire.server.store.changes import VERIFIED, SetMeta
 from venire.server.store.maintenance.starting import Mark
 
-__all__ = ["read_marks", "save_marks"]
-
 
 def read_marks(storage: Storage, stream: str) -> list[Mark]:
     """The marks of earlier verifications.

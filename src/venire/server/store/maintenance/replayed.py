@@ -19,8 +19,6 @@ from venire.server.store.provenance import Writers
 from venire.server.store.records import EventRow, SnapshotRow
 from venire.server.store.slot_parts import SlotParts
 
-__all__ = ["Replayed"]
-
 
 class Replayed:
     """The log of a stream from `start` on, done again and compared with the tables.

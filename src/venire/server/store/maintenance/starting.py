@@ -10,8 +10,6 @@ from typing import NamedTuple
 from venire.server.store.base import Storage
 from venire.server.store.records import SegmentRow, SnapshotRow
 
-__all__ = ["Mark", "digest_of_snapshot", "start_of"]
-
 
 class Mark(NamedTuple):
     """A snapshot with which a log agreed: what was before it need not be done again.

@@ -14,8 +14,6 @@ from venire.server.store.base import Storage
 from venire.server.store.maintenance.verdicts import classes_of, verdict_rows
 from venire.server.store.records import RevisionRow
 
-__all__ = ["TABLES", "write_table"]
-
 
 class Table(NamedTuple):
     """The names of the columns, the rows, and the classes of the column `label`."""

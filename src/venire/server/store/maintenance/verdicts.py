@@ -16,8 +16,6 @@ from venire.labels import LabelTable
 from venire.server.store.base import Storage
 from venire.server.store.maintenance.guaranteed import Guaranteed, guaranteed_in
 
-__all__ = ["classes_of", "verdict_rows"]
-
 COLUMNS = (
     *("task", "label", "confidence", "labels", "reason", "arrived_at", "left_at"),
     *("revised", "left_as", "payload"),

@@ -23,8 +23,6 @@ from venire.server.store.base import Storage
 from venire.server.store.maintenance.replayed import Replayed
 from venire.server.store.maintenance.starting import Mark, start_of
 
-__all__ = ["Verification", "verify"]
-
 
 @dataclass(frozen=True)
 class Verification:

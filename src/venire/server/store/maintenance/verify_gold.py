@@ -9,8 +9,6 @@ from typing import Any
 from venire.model import ItemStatus
 from venire.server.store.base import Storage
 
-__all__ = ["gold_differences"]
-
 
 def gold_differences(
     storage: Storage,

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 import psycopg
 
-__all__ = ["CONNECT", "Connection", "Silent"]
-
 #: How many times a second psycopg says that nothing has come.
 _STEPS: Final = 10
 

@@ -42,8 +42,6 @@ except ImportError:  # pragma: no cover
 from venire.server.store.sql import servers
 from venire.server.store.sql.patient import Connection as Session
 
-__all__ = ["PostgresStorage"]
-
 #: Milliseconds to wait for the store: the database may not have noticed yet that the process or the
 #: connection that had it is gone; and those between two looks.
 _LOCK_TIMEOUT = 3000

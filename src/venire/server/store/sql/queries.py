@@ -9,21 +9,6 @@ from sqlalchemy import ColumnElement, Select, Table, and_, case, exists, func, l
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus
 from venire.server.store.sql import tables as t
 
-__all__ = [
-    "counts",
-    "end_of_archive",
-    "end_of_log",
-    "events",
-    "exits",
-    "first_pending",
-    "labels_after",
-    "of_stream",
-    "open_items",
-    "open_said",
-    "recent_exits",
-    "remains",
-]
-
 
 def of_stream(table: Table, stream: str) -> Select[Any]:
     """The rows of a table that belong to a stream."""

@@ -39,8 +39,6 @@ from venire.server.store.records import (
 from venire.server.store.sql import queries as q
 from venire.server.store.sql import tables as t
 
-__all__ = ["SqlReading"]
-
 R = TypeVar("R", bound=Record)
 
 #: How many names go into one query.

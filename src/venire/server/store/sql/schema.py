@@ -15,8 +15,6 @@ from sqlalchemy import Connection, inspect, text
 from venire.errors import StoreError
 from venire.server.store.sql.tables import metadata
 
-__all__ = ["HEAD", "VERSION_TABLE", "check_version", "upgrade", "version_of"]
-
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 #: The version that this code reads and writes: that of the last migration.

@@ -15,8 +15,6 @@ from venire.server.store.sql import queries as q
 from venire.server.store.sql import tables as t
 from venire.server.store.sql.reading import SqlReading
 
-__all__ = ["SqlSearching"]
-
 _ITEMS = t.items.c
 _PLACE = tuple_(_ITEMS.arrived_at, _ITEMS.id)
 _LATEST = _ITEMS.arrived_at.desc(), _ITEMS.id.desc()

@@ -23,22 +23,6 @@ import psycopg
 from venire.errors import InputError
 from venire.server.store.ownership import Members, lock_of
 
-__all__ = [
-    "END_SILENT",
-    "HEARTBEAT",
-    "MEMBERS",
-    "check_address",
-    "end_earlier",
-    "in_use",
-    "join",
-    "members",
-    "resign",
-    "set_idle_timeout",
-    "set_timeouts",
-    "try_claim",
-    "unclaim",
-]
-
 #: The session of an owner ends after this number of seconds of silence. It says something every
 #: second; who has not for `QUIET` seconds is not expected to claim anything.
 SILENT: Final = 10

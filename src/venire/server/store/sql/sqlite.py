@@ -37,8 +37,6 @@ from venire.server.store.sql import schema
 from venire.server.store.sql.statements import Step
 from venire.server.store.sql.writing import SqlStorage
 
-__all__ = ["SqliteStorage", "TemporaryStorage"]
-
 #: The first version whose write-ahead log survives being reset.
 _SOUND = (3, 51, 3)
 

@@ -23,8 +23,6 @@ from venire.server.store.record import Record
 from venire.server.store.records import ERASED
 from venire.server.store.sql.tables import OF_STREAMS, metadata
 
-__all__ = ["TOUCH", "Statement", "Step", "dropping", "plan", "tallied"]
-
 
 class Statement(NamedTuple):
     """SQL, the table it inserts whole rows into (or None), and the error if a row matches none."""

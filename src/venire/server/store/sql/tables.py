@@ -29,8 +29,6 @@ from sqlalchemy import (
 from venire.server.store import records as r
 from venire.server.store.record import Field, OneOf, Record, References
 
-__all__ = ["OF_STREAMS", "TEXT", "metadata"]
-
 TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 
 _TYPES: Final[dict[type, Any]] = {

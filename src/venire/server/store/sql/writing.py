@@ -22,8 +22,6 @@ from venire.server.store.snapshot_retention import superfluous
 from venire.server.store.sql.searching import SqlSearching
 from venire.server.store.sql.statements import Step, dropping, plan
 
-__all__ = ["SqlStorage"]
-
 R = TypeVar("R", bound=Record)
 
 #: What a process that does not own the store may write.
