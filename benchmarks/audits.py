@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from venire.audits.betting import log_capital, upper_count, upper_rate
+from venire.audits.intervals import log_capital, upper_count, upper_rate
 
 RATES = (0.01, 0.05, 0.2)
 TIMES = (100, 1_000, 10_000)

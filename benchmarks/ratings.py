@@ -21,7 +21,7 @@ from venire.estimators import Auto, DawidSkene, MajorityVote, Ordinal, RobustMea
 from venire.estimators.base import BaseEstimator
 from venire.estimators.scoring import error_rate
 from venire.labels import LabelTable
-from venire.labels.counts import vote_counts
+from venire.labels.partitions import vote_counts
 
 #: The first seed.
 FIRST = 100

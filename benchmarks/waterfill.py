@@ -11,7 +11,7 @@ from benchmarks.greedy import copied, standing_queue, time_slots
 from venire import Bursty, Greedy, LookAhead, Policy, Waterfill, World, simulate
 from venire.scheduling.kernel.build import refile_all
 from venire.scheduling.kernel.desk import OUTSTANDING, SETTING, Desk
-from venire.scheduling.policies.waterfill.policy import PRICE
+from venire.scheduling.policies.waterfill import PRICE
 
 REPEATS = 7
 

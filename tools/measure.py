@@ -24,8 +24,8 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "modules": 480,
-    "lines": 89_500,
+    "modules": 435,
+    "lines": 88_000,
     "largest folders": 25,
     "lines of a file": 650,
     "lines of the file of Algorithm 1": 160,
@@ -67,10 +67,7 @@ def measure(root: Path) -> dict[str, Any]:
         "duplicate pairs": [f"{a}:{i} ~ {b}:{j}" for a, i, b, j in pairs(_written(modules))],
         "private reaches": reaches,
         "edits to add a policy": {"policy": least, "places": policies[least]},
-        "public names": {
-            "of venire": len(_public(modules["venire"])),
-            "of all modules": sum(len(_public(module)) for module in modules.values()),
-        },
+        "public names": len(_public(modules["venire"])),
     }
 
 

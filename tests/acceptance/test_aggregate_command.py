@@ -440,7 +440,7 @@ def test_numbers_are_not_for_a_cluster(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_large_table_is_told_of_clusters(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, files: str
 ) -> None:
-    monkeypatch.setattr("venire.cli.shared.clusters._memory", lambda: 40_000)
+    monkeypatch.setattr("venire.cli.shared.tables._memory", lambda: 40_000)
     assert main(["aggregate", files, "--method", "majority"]) == 0
     told = capsys.readouterr().err
     assert "200 labels may take" in told
@@ -453,8 +453,8 @@ def test_one_large_text_is_told_to_be_divided(
     """The number of labels is judged by the length of the lines, and a container's limit counts."""
     limit = tmp_path / "memory.max"
     limit.write_text("max\n")
-    monkeypatch.setattr("venire.cli.shared.clusters.LIMITS", (limit, tmp_path / "none"))
-    monkeypatch.setattr("venire.cli.shared.clusters.FIRST", 1000)
+    monkeypatch.setattr("venire.cli.shared.tables.LIMITS", (limit, tmp_path / "none"))
+    monkeypatch.setattr("venire.cli.shared.tables.FIRST", 1000)
     rows = [f"a-rather-long-name-of-a-task-{i:06},{w},{'yes' if i % 2 else 'no'}"
             for i in range(1000) for w in ("ann", "bob")]  # fmt: skip
     large = tmp_path / "large.csv"

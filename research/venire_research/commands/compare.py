@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli.shared import clusters, screen
-from venire.cli.shared.clusters import JOBS, worker_count
+from venire.cli.shared import screen, tables
+from venire.cli.shared.tables import JOBS, worker_count
 from venire.cli.shared.worlds import policy_of
 from venire.errors import InputError, UnknownName
 from venire_research.commands import suites
@@ -64,7 +64,7 @@ def compare(
     certificate: Annotated[bool, typer.Option(help=CERTIFICATE)] = True,
     out: Annotated[Path, typer.Option(metavar="DIR", help=OUT)] = Path("venire-compare"),
     jobs: Annotated[int | None, typer.Option(metavar="N", help=JOBS)] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=clusters.CLUSTER)] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=tables.CLUSTER)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
     """Run policies on a suite of worlds, and say which earns most where.

@@ -129,7 +129,7 @@ def _check(seed: int, seeds: int, learning_slots: int) -> None:
 
 def _compile(console: Console, job: DigitJob, methods: Sequence[Method]) -> None:
     """Run methods once on a few slots, so that they are compiled, and say what takes long."""
-    from venire.cli.shared.compiling import compiling
+    from venire.cli.shared.screen import compiling
     from venire_research.digits import compare
 
     for method in methods:

@@ -23,7 +23,7 @@ from typing import Final
 
 from rich.console import Console
 
-from venire.cli.shared.compiling import compiling
+from venire.cli.shared.screen import compiling
 from venire.errors import InputError
 from venire.server.edge.settings import ServerSettings
 from venire.server.process import run_server

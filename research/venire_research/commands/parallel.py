@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from venire.cli.shared import screen
-from venire.cli.shared.clusters import client_of
+from venire.cli.shared.tables import client_of
 from venire.errors import InputError
 
 if TYPE_CHECKING:

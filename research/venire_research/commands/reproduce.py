@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli.shared import clusters, screen
-from venire.cli.shared.clusters import JOBS, worker_count
+from venire.cli.shared import screen, tables
+from venire.cli.shared.tables import JOBS, worker_count
 from venire.errors import InputError
 from venire_research.commands.parallel import check_data, executor_of, say_long, say_resumable
 
@@ -35,7 +35,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
     seeds: Annotated[int | None, typer.Option(metavar="N", help=SEEDS)] = None,
     jobs: Annotated[int | None, typer.Option(metavar="N", help=JOBS)] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=clusters.CLUSTER)] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=tables.CLUSTER)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
     """Reproduce the paper's experiments, and report which of its claims hold.

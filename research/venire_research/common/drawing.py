@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from venire.display.drawing import COLOURS, require_matplotlib
+from venire.display import COLOURS, require_matplotlib
 from venire_research.common.statistics import Band
 
 if TYPE_CHECKING:

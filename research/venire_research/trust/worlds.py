@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from venire.errors import UnknownName
 from venire.labels import LabelTable
 from venire.simulation import Poisson, World
-from venire.simulation.arrivals import Arrivals, Fixed
-from venire.simulation.world import Items, Masks
+from venire.simulation.world import Arrivals, Fixed, Items, Masks
 from venire_research.trust.posts import JUDGES, posts
 
 __all__ = ["SLOTS", "WORLDS", "TrustWorld", "world_named"]

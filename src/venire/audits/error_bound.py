@@ -7,11 +7,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from venire.audits.betting import check_level, upper_count, upper_rate
+from venire.audits.intervals import check_level, upper_count, upper_rate
 from venire.audits.sampling import Drawn
 from venire.errors import InputError
-
-__all__ = ["AuditReport", "ErrorBound", "audit_bounds"]
 
 
 @dataclass
@@ -50,7 +48,7 @@ class ErrorBound:
 
     See Also
     --------
-    venire.audits.betting : the method
+    venire.audits.intervals : the method
     """
 
     level: float = 0.95
@@ -186,7 +184,6 @@ def audit_bounds(
 
 
 def _audited(gold: Mapping[Any, Hashable | None], listed: list[Drawn]) -> list[Drawn]:
-    """The list up to the last that has gold."""
     known = [i for i, (task, _) in enumerate(listed) if gold.get(task) is not None]
     return listed[: known[-1] + 1] if known else []
 

@@ -6,7 +6,7 @@ in the order in which they left. **Each error is drawn with probability p, whate
 that is all that is assumed. Labelers may be of any kind, change, or know how the test stands.
 
 After n errors of which W were drawn, somebody who bets that errors are drawn less often than p has
-the capital K(p; W, n) of `venire.audits.betting`, a martingale that starts at 1. By Ville's
+the capital K(p; W, n) of `venire.audits.intervals`, a martingale that starts at 1. By Ville's
 inequality it ever reaches 1/a with probability a at most. K rises with n and falls with W. So if a
 set of N verdicts is marked only when
 
@@ -29,10 +29,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from venire.audits.betting import SLACK, check_level, log_capital
+from venire.audits.intervals import SLACK, check_level, log_capital
 from venire.errors import InputError
-
-__all__ = ["ExitGuarantee", "ExitThreshold", "exit_guarantee", "most_wrong", "thresholds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -3,7 +3,7 @@ r"""Verdicts of which, with a stated probability, at most a stated share is wron
 The surer half of the verdicts errs less than all of them. For each of a few thresholds on the
 confidence somebody bets, with every trusted label of a verdict above it, that the verdicts above
 are good enough; "more than the allowed share of these are wrong" is disproved when the capital
-(`venire.audits.betting`, without replacement) has reached 1/alpha. Nothing is assumed about the
+(`venire.audits.intervals`, without replacement) has reached 1/alpha. Nothing is assumed about the
 confidences: where they say nothing, nothing or everything is guaranteed.
 
 Many thresholds are tested with one alpha in a fixed order, from the surest verdicts to all of
@@ -30,11 +30,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from venire.audits.betting import SLACK, check_level, upper_count
-from venire.audits.shares import log_factorials
+from venire.audits.intervals import SLACK, check_level, log_factorials, upper_count
 from venire.errors import InputError
-
-__all__ = ["Curve", "Guarantee", "Threshold", "cuts_of", "guarantee", "log_evidence", "passed"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,9 +47,9 @@ STARTS: Final = {0.25: 0.25, 0.5: 0.25, 0.75: 0.25, 1.0: 0.25}
 def log_evidence(wrong: ArrayLike, audited: ArrayLike, size: int, most: int) -> Floats:
     """The logarithm of the capital against "more than `most` of `size` verdicts are wrong".
 
-    It is that of `venire.audits.betting.log_capitals` against most + 1, the least of those.
+    It is that of `venire.audits.intervals.log_capitals` against most + 1, the least of those.
 
-    >>> from venire.audits.betting import log_capitals
+    >>> from venire.audits.intervals import log_capitals
     >>> round(float(log_evidence(1, 2, 10, 3)), 6), log_capitals(1, 2, 10)[4 - 1].round(6).item()
     (-0.735707, -0.735707)
     """

@@ -28,13 +28,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.audits.betting import check_level
+from venire.audits.intervals import (
+    Interval,
+    added,
+    check_level,
+    exact_interval,
+    mean_interval,
+    sequence_interval,
+)
 from venire.audits.sampling import cells_of, halvings, merged
-from venire.audits.sequences import sequence_interval
-from venire.audits.shares import Interval, added, exact_interval, mean_interval
 from venire.errors import InputError
-
-__all__ = ["Rate", "Sample", "precision_of", "rate_difference", "recall_of", "share_of", "win_rate"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

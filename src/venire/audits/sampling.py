@@ -25,17 +25,6 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 
-__all__ = [
-    "Asked",
-    "Drawn",
-    "allotted",
-    "cells_of",
-    "draw_audit",
-    "draw_for_rate",
-    "halvings",
-    "merged",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

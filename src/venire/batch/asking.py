@@ -25,8 +25,6 @@ from venire.batch.labelers import AWAY, FREE, NO_LABEL, Answer, BatchItem, Calle
 from venire.budget import Budget
 from venire.errors import GaveUp, InputError, NotNow
 
-__all__ = ["Live", "close_labelers", "run_beside"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -317,7 +315,6 @@ def run_beside(work: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of all batches of this process."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return loop

@@ -53,16 +53,6 @@ from venire.labels import LabelTable, Names
 from venire.paper.accuracy import pair_evidence
 from venire.tools.compiling import threaded
 
-__all__ = [
-    "Belief",
-    "believe",
-    "best_entries",
-    "decide",
-    "first_entries",
-    "heard",
-    "owned",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

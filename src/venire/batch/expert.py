@@ -23,8 +23,6 @@ from venire.costs import Costs
 from venire.errors import InputError
 from venire.estimators.given import Gold
 
-__all__ = ["SHARE", "Consulted", "Expert", "consult", "reserve"]
-
 Ints = NDArray[np.int64]
 
 #: The share of a budget that an expert gets unless it is stated.

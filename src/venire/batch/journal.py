@@ -19,8 +19,6 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from venire.errors import FileError
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Entry", "Journal", "digest_of"]
-
 FORMAT: Final = "venire label journal 1"
 
 
@@ -106,7 +104,6 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def append(self, entries: Sequence[Entry]) -> None:

@@ -18,23 +18,6 @@ from venire.estimators.families import Families
 from venire.labels import LabelTable, Names
 from venire.model import MOST_PRICE, MOST_WEIGHT, ItemId, LabelerId
 
-__all__ = [
-    "AWAY",
-    "FREE",
-    "NO_LABEL",
-    "Answer",
-    "Answering",
-    "BatchItem",
-    "Caller",
-    "NoAnswer",
-    "Pupil",
-    "Teachable",
-    "Work",
-    "as_answer",
-    "as_callers",
-    "as_items",
-]
-
 
 class Pupil(Protocol):
     """A model that learns from the labels of a batch and votes with the panel."""
@@ -164,7 +147,6 @@ class Work:
 
     @property
     def item(self) -> Ints:
-        """The item of each entry."""
         return np.repeat(np.arange(len(self.items)), np.diff(self.start))
 
     @classmethod

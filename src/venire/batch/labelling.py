@@ -42,8 +42,6 @@ from venire.labels.sources.files import is_json_lines
 from venire.tools.csv_rows import number, read_dicts, read_head, shown
 from venire.tools.untrusted import parse_json
 
-__all__ = ["check_limits", "label", "label_recorded", "read_batch", "read_batch_panel"]
-
 #: What every entry of the panel has, and what one may say.
 OWN: Final = ("id", "call", "column")
 KEYS: Final = ("id", "price", "call", "column", "parallel", "many", "family", "trusted")
@@ -325,7 +323,6 @@ def _parted(
 
 
 def _without(item: BatchItem, labeler: str) -> BatchItem:
-    """The item for those who are not this labeler."""
     return item if item.eligible is None else replace(item, eligible=item.eligible - {labeler})
 
 

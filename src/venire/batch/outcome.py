@@ -30,8 +30,6 @@ from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like
 from venire.model import ExitReason, Verdict
 
-__all__ = ["LabelerReport", "Labelled", "settle", "share_right", "stale_words"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -440,7 +438,7 @@ def settle(
         None if pupil is None else _told(pupil, bought, last if voices else None, seed),
         kin,
         fitted.undecided_,
-        relations(kin, alike, fitted.undecided_),
+        relations(kin, alike, fitted.undecided_, fitted.checked_ is not None),
         fitted.rests_on_,
         fitted.checked_,
         len(work.labelers),

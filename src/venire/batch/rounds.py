@@ -42,19 +42,6 @@ from venire.estimators.voices import Voices, voices_of
 from venire.labels import LabelTable
 from venire.labels.sources.columns import like
 
-__all__ = [
-    "Book",
-    "Point",
-    "Progress",
-    "Recorded",
-    "Source",
-    "costs_so_far",
-    "hear",
-    "labels_needed",
-    "recorded_work",
-    "run_rounds",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -206,7 +193,6 @@ def said_so_far(gold: Gold | None, table: LabelTable) -> Gold | None:
 
 
 def _families(work: Work, voices: Voices | None) -> Families | None:
-    """The families of the labelers, or of their voices."""
     if voices is None or not work.families:
         return work.families
     owners = zip(voices.names, voices.labeler.tolist(), strict=True)
@@ -306,7 +292,6 @@ class _Buyer:
         return np.where(self.source.open & ~np.asarray(dear), np.maximum(burden, 1e-300), np.inf)
 
     def left(self) -> Budget | None:
-        """What is left of the budget."""
         return self.budget and self.budget.left(self.book.spent, self.book.labels)
 
     def share(self) -> float | None:
@@ -421,7 +406,6 @@ class Recorded:
     """
 
     def __init__(self, table: LabelTable, price: Floats) -> None:
-        """`price` is in the order of `table.labelers`."""
         if len(price) != len(table.labelers) or not (price >= 0).all():
             raise InputError("expected a price of 0 or more for each labeler of the table")
         self.classes: tuple[Hashable, ...] = tuple(table.classes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import clusters, screen
+from venire.cli.shared import screen, tables
 from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
     FAMILIES,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from venire.labels.partitions import Spread, Table
     from venire.tools.addresses import PathOrAddress
 
-__all__ = ["aggregate", "finite"]
 
 LABELS = (
     "The labels: CSV, Parquet, JSON Lines or .xlsx with task,worker,label or other usual names, or "
@@ -82,8 +81,8 @@ def aggregate(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=clusters.CLUSTER)] = None,
-    repartition: Annotated[bool, typer.Option("--repartition", help=clusters.REPARTITION)] = False,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=tables.CLUSTER)] = None,
+    repartition: Annotated[bool, typer.Option("--repartition", help=tables.REPARTITION)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Estimate the true label of each task and the skill of each labeler, from labels alone.
@@ -101,7 +100,7 @@ def aggregate(
     named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
     source = located(labels)
     gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
-    if promise is not None and (cluster is not None or clusters.is_several(source)):
+    if promise is not None and (cluster is not None or tables.is_several(source)):
         raise InputError(
             "--guarantee is for one file of labels: write the verdicts with --out, then use venire "
             "audit guarantee"
@@ -117,14 +116,14 @@ def aggregate(
     sources = [path for path in every if path is not None]
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
-        clusters.refuse(cluster, "--numeric")
+        tables.refuse(cluster, "--numeric")
         from venire.cli.shared.summary import aggregate_numbers
 
         return aggregate_numbers(source, right_in, called, kept, out, skills, as_json, wide)
     with ExitStack() as stack:
         working = stack.enter_context(screen.working(f"reading {source.name}"))
         estimator = method_named(method)
-        client = stack.enter_context(clusters.client_of(cluster))
+        client = stack.enter_context(tables.client_of(cluster))
         table = _labels(
             source,
             client,
@@ -200,7 +199,6 @@ def _guaranteed(
 def _fit(
     estimator: BaseEstimator, table: Table, gold: PathOrAddress | None, columns: Sequence[str]
 ) -> BaseEstimator:
-    """Fit the estimator, with gold if there is any."""
     if gold is None:
         return estimator.fit(table)
     from venire.cli.shared.summary import count_truth
@@ -240,7 +238,6 @@ def _relate(
     table: Table,
     columns: Sequence[str],
 ) -> None:
-    """Tell the estimator who may share errors, if it can use that."""
     if hasattr(estimator, "families"):
         estimator.set_params(families=families_of(families, labels, table, columns))
     elif families is not None:
@@ -251,7 +248,6 @@ def _relate(
 
 
 def _known(table: LabelTable, codes: NDArray[np.int64]) -> list[tuple[Any, int]]:
-    """The items whose class is known, with its code."""
     return [(table.items[i], int(codes[i])) for i in (codes >= 0).nonzero()[0].tolist()]
 
 
@@ -334,12 +330,12 @@ def _labels(
 
     read = as_ordered if ordered else as_table
     if client is None:
-        clusters.hint(labels)
+        tables.hint(labels)
     table: Table
-    if client is not None or clusters.is_several(labels):
-        clusters.refuse_forms(form)
+    if client is not None or tables.is_several(labels):
+        tables.refuse_forms(form)
         more = columns, ordered, repartition, working
-        table = clusters.read_files(labels, client, classes, repeats, *more)
+        table = tables.read_files(labels, client, classes, repeats, *more)
     else:
         table = read(labels, classes, repeats, columns, **form, tell=screen.say)
     if not ordered and many_numbers(table.classes):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from venire.server.store.history.finding import ArchivedItem
     from venire.server.store.maintenance.verify import Verification
 
-__all__ = ["archive", "backup", "verify"]
 
 TO = "The file to write: .ndjson for an archive, any other for a copy of the SQLite file."
 RESTORE_BACKUP = "Restore this archive into the store, which must be new or empty."

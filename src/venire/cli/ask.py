@@ -17,7 +17,6 @@ from venire.errors import FileError, InputError
 if TYPE_CHECKING:
     from venire.estimators.questions import Questions
 
-__all__ = ["ask"]
 
 N = "How many items to ask about."
 OUT = "Write the list, .csv, .parquet or .jsonl: task,label,drawn,verdict,other,information."

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from venire.audits import AuditReport, ErrorBound
     from venire.files.audits import Gold
 
-__all__ = ["audit"]
 
 ACTIONS = ("draw", "bound", "guarantee")
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from venire.client import AsyncClient
     from venire.connectors.rounds import Rounds, Tally
 
-__all__ = ["connect", "mcp"]
 
 MCP_URL = "The venire server; several on one store with commas between them."
 

@@ -15,7 +15,6 @@ from venire.errors import InputError, UnknownName
 if TYPE_CHECKING:
     from venire.datasets import DataSet
 
-__all__ = ["datasets"]
 
 ACTION = "list (all of them, or the files of one), fetch or path."
 NAME = "The name of a set, as in the list."

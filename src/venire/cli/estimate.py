@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from venire.audits import Rate
     from venire.files.audits import Judged
 
-__all__ = ["estimate"]
 
 VERDICTS = "The verdicts of venire aggregate, label or judge: task,label; also confidence,p(class)."
 GOLD = "The trusted labels of items drawn at random: task,label; also probability, drawn."

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from venire.files.label_config import Control
     from venire.server.store import Storage
 
-__all__ = ["TRACED", "Name", "Project", "export", "importing"]
 
 #: Programs that are read over HTTP, those of `connectors.traces`, which --help need not import.
 TRACED = ("phoenix", "mlflow", "langfuse")
@@ -261,7 +260,6 @@ def _say(count: int, name: str, what: str, to: Path, as_json: bool) -> None:
 
 
 def _control(what: str, config: Path | None, name: str | None) -> Control | None:
-    """The control that a labelling config has, if there is one."""
     from venire.files.label_config import find_control
 
     if config is None and name is not None:

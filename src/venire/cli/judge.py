@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from venire.budget import Budget
     from venire.connectors.judges.file import AnyJudge
 
-__all__ = ["judge"]
 
 ITEMS = "What is judged: JSON Lines or CSV with id; a prompt may use any other field."
 CONFIG = "The judges: YAML or TOML (docs/judges.md). Keys come from the environment."

@@ -17,7 +17,6 @@ from venire.model import Role
 if TYPE_CHECKING:
     from venire.server.store import Insert, KeyRow, Storage
 
-__all__ = ["keys"]
 
 ACTIONS = ("list", "create", "rotate", "revoke")
 ROLES = tuple(Role)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import batches, clusters, screen
+from venire.cli.shared import batches, screen, tables
 from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
     MERGE,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from venire.files.audits import KnownLabels
     from venire.tools.addresses import PathOrAddress
 
-__all__ = ["label"]
 
 ITEMS = "The items: JSON Lines or CSV with id and optionally weight, target and eligible."
 PANEL = "The labelers: YAML, TOML or JSON with id, price, and call, column or a model."
@@ -205,12 +204,12 @@ def _table(
         columns_of(columns, COLUMNS, form["wide"]),
         repeats_of(repeats or "error"),
     )
-    if cluster is None and not clusters.is_several(recorded):
+    if cluster is None and not tables.is_several(recorded):
         table = as_table(recorded, named, kept, called, **form, tell=screen.say)
     else:
-        clusters.refuse_forms(form)
-        with clusters.client_of(cluster) as client:
-            read = clusters.read_files(recorded, client, named, kept, called, False, True)
+        tables.refuse_forms(form)
+        with tables.client_of(cluster) as client:
+            read = tables.read_files(recorded, client, named, kept, called, False, True)
             table = read if isinstance(read, LabelTable) else read.gathered(whole_table)
     called = COLUMNS if form["wide"] else called  # the truth has no columns of judges
     return table, None if truth is None else true_labels(truth, table, called)
@@ -222,7 +221,6 @@ def _ask(
     budget: tuple[float | None, int | None, float | None],
     options: dict[str, Any],
 ) -> Labelled:
-    """Ask the labelers of a panel about items."""
     from venire.batch.asking import close_labelers
     from venire.batch.labelling import label as run
     from venire.cli.shared.worlds import find_callable

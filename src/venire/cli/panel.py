@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from venire.panels import Estimate, PanelMember, PanelReport
 
-__all__ = ["panel"]
 
 PRICES = "What one label of each labeler costs: a file with labeler,price. [default: 1 for all]"
 TRUTH = "Known true labels, to measure and to choose by: a file with task,label."

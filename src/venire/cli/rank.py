@@ -17,7 +17,6 @@ from venire.cli.shared.tables import columns_of
 if TYPE_CHECKING:
     from venire.estimators import BradleyTerry
 
-__all__ = ["rank"]
 
 COMPARISONS = "The comparisons: CSV, Parquet or JSON Lines with left,right,worker,winner."
 COLUMNS = "The names of the columns. [default: left,right,worker,winner]"

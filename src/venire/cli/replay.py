@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from venire.server.store import Storage
     from venire.whatif import Comparison, Paired, Recorded
 
-__all__ = ["replay"]
 
 STREAM = "Which stream. [default: the only one]"
 POLICY = "Another policy, such as fixed-overlap:3. [default: as it was]"

@@ -14,8 +14,6 @@ import typer
 from venire.cli.shared import screen, stores
 from venire.errors import InputError, MissingExtra, VenireError
 
-__all__ = ["serve"]
-
 STORAGE = "The store: sqlite:///FILE or postgresql://... [default: sqlite:///venire.db]"
 HOST = "The address to listen on. [default: 127.0.0.1]"
 PORT = "The port; 0 for any free one. [default: 8400]"

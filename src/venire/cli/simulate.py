@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from venire.scheduling import Learning, Policy
     from venire.simulation import Run, World
 
-__all__ = ["plan", "print_report", "simulate"]
 
 EPSILON = "The error within which every competence is learned, ..."
 DELTA = "... with probability at least 1 - DELTA."

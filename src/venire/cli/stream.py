@@ -18,7 +18,6 @@ from venire.tools.addresses import located
 if TYPE_CHECKING:
     from venire.client import Client
 
-__all__ = ["send", "stream", "stream_file"]
 
 STREAM = "The stream."
 ITEMS_FILE = "The items: CSV or JSON Lines, a row for each; - is stdin."

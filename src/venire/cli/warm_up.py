@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from venire.cli.shared import screen
-from venire.cli.shared.clusters import JOBS, worker_count
+from venire.cli.shared.tables import JOBS, worker_count
 from venire.tools.lazy import library
 
 if TYPE_CHECKING:
     from venire.scheduling import Learning, Policy
 
-__all__ = ["warm_up"]
 
 ONLY = "Only what a server needs, for streams with its default policy; needs the extra serve."
 

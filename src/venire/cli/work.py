@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from venire.connectors.crew import CrewReport
     from venire.connectors.judges.working import JudgeReport
 
-__all__ = ["work"]
 
 STREAM = "The stream to work for."
 CALL = "The callable, package.module:function: it gets a payload and returns the label."

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.cluster.loading import partitioned as partitioned
-    from venire.cluster.placing import connected as connected
+    from venire.cluster.partitions import connected as connected
+    from venire.cluster.partitions import partitioned as partitioned
     from venire.cluster.table import PartitionedTable as PartitionedTable
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -14,28 +14,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.cluster.placing import Place, Progress
+from venire.errors import InputError
+from venire.estimators.dawid_skene import FullModel
+from venire.estimators.given import Soft
+from venire.estimators.one_coin import CoinModel, Hits
 from venire.labels import LabelTable, Names, Repeats
 from venire.labels.partitions import Partitions, Spread, whole_table
 from venire.labels.table import Codes
 
-__all__ = [
-    "Part",
-    "PartitionedTable",
-    "Rows",
-    "add",
-    "compact",
-    "divided_item",
-    "joined",
-    "of_table",
-    "plain",
-    "shuffled",
-]
+if TYPE_CHECKING:
+    from venire.cluster.partitions import Place, Progress
 
 
 class Part:
@@ -68,7 +61,6 @@ class Part:
 
 
 def of_table(part: Part, function: Callable[..., Any], *arguments: Any) -> Any:
-    """A function of the table of a partition."""
     return function(part.table, *arguments)
 
 
@@ -133,7 +125,7 @@ def divided_item(
 ) -> tuple[Any, int, int] | None:
     """An item that lies in two partitions, and which; None if there is none.
 
-    >>> from venire.cluster.placing import Here
+    >>> from venire.cluster.partitions import Here
     >>> one, two = (LabelTable.from_rows([(i, "ann", 0), (9, "ann", 1)]) for i in (1, 2))
     >>> divided_item(Here(), [Part(one), Part(two)], 4)
     (9, 0, 1)
@@ -218,7 +210,6 @@ def _take(pieces: list[LabelTable], j: int) -> LabelTable:
 
 
 def _merged(pieces: list[LabelTable], repeats: Repeats) -> Part:
-    """One partition of pieces of the others."""
     places: dict[Any, int] = {}
     codes = [
         np.array([places.setdefault(name, len(places)) for name in plain(piece.items)], np.int64)
@@ -276,7 +267,6 @@ class PartitionedTable(Partitions):
         self.rows, self.sources = sum(counts), tuple(sources)
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Rows:
-        """What a function of each table returns; it stays where it is."""
         return self.spread(of_table, function, *arguments)
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -284,7 +274,6 @@ class PartitionedTable(Partitions):
         return self.sum(of_table, function, *arguments)
 
     def kept(self, function: Callable[..., LabelTable], *arguments: Any) -> PartitionedTable:
-        """The partitions that a function makes of these."""
         parts = self._map(_kept, function, *arguments)
         names = self.labelers, self.classes
         return PartitionedTable(self._place, parts, self._counts, names, self.sources)
@@ -296,12 +285,11 @@ class PartitionedTable(Partitions):
 
     def model(self, kind: type[Any]) -> Any:
         """A model over all partitions."""
-        from venire.cluster.model import SpreadModel
+        from venire.cluster.table import SpreadModel
 
         return SpreadModel(self, kind)
 
     def spread(self, function: Callable[..., Any], *arguments: Any) -> Rows:
-        """What a function of each `Part` returns."""
         return Rows(self._place, self._map(function, *arguments))
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -335,7 +323,6 @@ class PartitionedTable(Partitions):
         ]
 
     def gather(self) -> LabelTable:
-        """All labels as one table, in this process."""
         return self._whole
 
     @cached_property
@@ -344,7 +331,6 @@ class PartitionedTable(Partitions):
 
     @property
     def items(self) -> Names:
-        """The names of the items, gathered."""
         return self._whole.items
 
     @property
@@ -354,7 +340,6 @@ class PartitionedTable(Partitions):
 
     @property
     def labeler(self) -> Codes:
-        """The labeler of each label, gathered."""
         return self._whole.labeler
 
     @property
@@ -404,3 +389,68 @@ def _call(function: Callable[..., Any], part: Part, fixed: _Fixed, *own: Any) ->
 def _kept(part: Part, function: Callable[..., LabelTable], *arguments: Any) -> Part:
     table = function(part.table, *arguments)
     return part if table is part.table else Part(table)
+
+
+Floats = NDArray[np.float64]
+
+#: The counts that a model returns.
+COUNTS: dict[type[Any], Any] = {FullModel: Soft, CoinModel: Hits}
+
+
+class SpreadModel:
+    """Sums of the models of the partitions; attributes and methods are theirs."""
+
+    def __init__(self, table: PartitionedTable, kind: type[Any]) -> None:
+        self._table, self._kind, self._counts = table, kind, COUNTS[kind]
+        self.labelers, self.classes = len(table.labelers), len(table.classes)
+        self.rows = table.rows
+        items, self.given = table.sum(_given, kind)
+        self.items = float(items)
+
+    def shares(self) -> Any:
+        return self._counts(*self._table.sum(_shares, self._kind))
+
+    def weigh(self, posteriors: Any) -> Any:
+        """Counts with given posteriors, which lie where the items are."""
+        if not isinstance(posteriors, Spread):
+            raise InputError(
+                "got posteriors to start from and labels in partitions: start from confusions, or "
+                "from the vote"
+            )
+        return self._counts(*self._table.sum(_weighed, self._kind, posteriors))
+
+    def expect(self, *parameters: Floats) -> tuple[float, Any]:
+        """Log-likelihood and counts."""
+        height, *counts = self._table.sum(_expected, self._kind, *parameters)
+        return float(height), self._counts(*counts)
+
+    def conclude(self, *parameters: Floats) -> tuple[float, Any, Spread]:
+        return *self.expect(*parameters), self._table.spread(_posteriors, self._kind, *parameters)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _given(part: Part, kind: type[Any]) -> tuple[float, Floats]:
+    model = part.model(kind)
+    return model.items, model.given
+
+
+def _shares(part: Part, kind: type[Any]) -> tuple[Floats, ...]:
+    return tuple(part.model(kind).shares())
+
+
+def _weighed(part: Part, kind: type[Any], posteriors: Floats) -> tuple[Floats, ...]:
+    return tuple(part.model(kind).weigh(posteriors))
+
+
+def _expected(part: Part, kind: type[Any], *parameters: Floats) -> tuple[Any, ...]:
+    height, counts = part.model(kind).expect(*parameters)
+    return height, *counts
+
+
+def _posteriors(part: Part, kind: type[Any], *parameters: Floats) -> Floats:
+    posteriors: Floats = part.model(kind).conclude(*parameters)[2]
+    return posteriors

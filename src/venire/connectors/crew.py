@@ -12,8 +12,6 @@ from venire.client import AsyncClient, Worker
 from venire.client.worker import Tally
 from venire.errors import VenireError
 
-__all__ = ["CrewReport", "Hand", "work_together"]
-
 LOG = logging.getLogger("venire.work")
 
 OpenClient = Callable[[], AsyncClient]
@@ -43,7 +41,6 @@ class CrewReport:
     stopped: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
         return asdict(self)
 
 

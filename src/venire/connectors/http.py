@@ -21,7 +21,6 @@ from typing import Any, Self
 import numpy as np
 
 from venire.batch import Answer, NoAnswer
-from venire.connectors.judges.checks import check_number, check_text, check_url, check_whole
 from venire.connectors.models.model import (
     Said,
     Template,
@@ -31,10 +30,9 @@ from venire.connectors.models.model import (
     shares_of,
 )
 from venire.errors import GaveUp, InputError, NotNow
+from venire.files.trees import check_number, check_text, check_url, check_whole
 from venire.tools.http.connections import Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong, fault_of
-
-__all__ = ["Calling", "Endpoint", "HttpModel"]
 
 LOG = logging.getLogger("venire.models")
 
@@ -105,7 +103,6 @@ class Endpoint:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.close()
 
     async def answer(self, items: Sequence[Any]) -> Said:
@@ -225,7 +222,6 @@ class HttpModel(Endpoint):
         price: float = 0.0,
         calling: Calling | None = None,
     ) -> None:
-        """See the class."""
         if (label is None) == (probabilities is None):
             raise InputError(f"labeler {id!r} needs either label or probabilities, a path to it")
         if batch > 1 and answers is None:

@@ -26,8 +26,6 @@ from venire.errors import FileError, InputError
 from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json
 
-__all__ = ["PanelScore", "ReadLogs", "panel_score", "panel_scorer", "read_logs"]
-
 #: Under which name the metadata of a score has what each judge said.
 LABELS = "venire_labels"
 

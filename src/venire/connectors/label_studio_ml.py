@@ -17,11 +17,9 @@ from xml.sax.saxutils import quoteattr
 
 from venire.batch import Answer, NoAnswer
 from venire.connectors.http import Calling, Endpoint
-from venire.connectors.judges.checks import check_url
 from venire.connectors.models.model import Said
 from venire.errors import FileError, InputError
-
-__all__ = ["LabelStudioBackend", "choices_config"]
+from venire.files.trees import check_url
 
 
 class LabelStudioBackend(Endpoint):
@@ -63,7 +61,6 @@ class LabelStudioBackend(Endpoint):
         price: float = 0.0,
         calling: Calling | None = None,
     ) -> None:
-        """See the class."""
         if label_config is None and not classes:
             raise InputError(f"labeler {id!r} needs classes, or label_config, a file .xml")
         given = choices_config(classes or (), fields) if label_config is None else label_config

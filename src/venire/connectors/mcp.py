@@ -20,8 +20,6 @@ from venire.model import Role
 from venire.operations import OPERATIONS
 from venire.tools.lazy import library
 
-__all__ = ["Tools", "make_server", "serve"]
-
 INSTRUCTIONS: Final = (
     "A panel of labelers decides about the items of streams. Labelers: call next_item, judge the "
     "payload, answer with label before the lease ends, or with not_sure where you cannot tell; "

@@ -21,8 +21,6 @@ from venire.errors import FileError, InputError, UnknownName
 from venire.tools.csv_rows import shown
 from venire.tools.lazy import library
 
-__all__ = ["OnnxModel"]
-
 #: The types of inputs that items can be turned into.
 TYPES: Final = {
     "tensor(float)": np.float32,

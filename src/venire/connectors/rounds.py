@@ -18,8 +18,6 @@ from typing import Any, ClassVar, Final, NamedTuple
 from venire.client import AsyncClient, ServerError, Unreachable
 from venire.tools.http.connections import ApiDown
 
-__all__ = ["Intake", "Leaving", "Rounds", "Tally", "Verdict", "ensure_stream"]
-
 #: The settings of a stream that is made here: people take minutes, and few label everything.
 FOR_PEOPLE: Final = {
     "min_confidence": 0.95,
@@ -65,7 +63,6 @@ class Tally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def counts(self) -> dict[str, int]:
-        """The counts by name."""
         return {name: getattr(self, name) for name in self.WORDS}
 
     def __bool__(self) -> bool:
@@ -173,7 +170,6 @@ class Rounds(ABC):
 
 
 async def ensure_stream(panel: AsyncClient, name: str, classes: Sequence[str]) -> None:
-    """Create a stream with these classes, unless there is one."""
     if name not in [one["name"] for one in await panel.streams()]:
         await panel.create_stream(name, classes=classes, **FOR_PEOPLE)
 

@@ -20,8 +20,6 @@ from venire.connectors.models.model import Model, Said, answers_of, margins_of
 from venire.errors import FileError, InputError
 from venire.tools.lazy import library
 
-__all__ = ["SklearnModel", "load"]
-
 PICKLES = (".joblib", ".pkl", ".pickle")
 
 
@@ -65,7 +63,6 @@ class SklearnModel(Model):
         batch: int = 64,
         price: float = 0.0,
     ) -> None:
-        """See the class."""
         if not callable(getattr(estimator, "predict", None)):
             raise InputError(f"labeler {id!r} is {estimator!r}, expected an object with predict")
         super().__init__(id, self._said, fields=fields, batch=batch, price=price)

@@ -23,17 +23,6 @@ from venire.files.results import Output, write_outputs
 if TYPE_CHECKING:
     from venire.labels import LabelTable
 
-__all__ = [
-    "Told",
-    "cache_folder",
-    "check_sha256",
-    "download",
-    "fetch",
-    "is_fetched",
-    "load",
-    "path_of",
-    "sha256_of",
-]
 
 #: Called with the file's name and the bytes that are there.
 Told: TypeAlias = Callable[[str, int], None]

@@ -29,25 +29,6 @@ from venire.errors import UnknownName
 if TYPE_CHECKING:
     from venire.labels import Repeats
 
-__all__ = [
-    "EXPERTS",
-    "GRADES",
-    "JUDGES",
-    "SOURCE",
-    "DataSet",
-    "RawFile",
-    "Tables",
-    "bluebird",
-    "data_set",
-    "data_sets",
-    "dog",
-    "llmjudge2024_binary",
-    "medrelex_cause",
-    "product",
-    "rte",
-    "temp",
-    "web",
-]
 
 #: The judges of llmjudge2024_binary that graded the passages.
 JUDGES: Final = (

@@ -57,13 +57,11 @@ from venire.scheduling.kernel.desk import (
     UNDECIDED,
     Desk,
 )
-from venire.scheduling.kernel.exits import set_due_row
-from venire.scheduling.kernel.labels import LABELER, ROW, VOUCHED, Bools, Ints, revalue
+from venire.scheduling.kernel.rows import LABELER, ROW, VOUCHED, Bools, Ints, revalue, set_due_row
 
 if TYPE_CHECKING:
     from venire.engine.queue import Queue
 
-__all__ = ["PRICED_OUT", "BoundedQueue", "Purse"]
 
 Floats = NDArray[np.float64]
 
@@ -138,7 +136,6 @@ class Purse:
             self.labels.spent += 1.0
 
     def handed_out(self, gain: float, price: float, charged: float) -> None:
-        """A label was handed out for this gain, for which `charged` had been subtracted."""
         if math.isfinite(gain):
             for account, cost in ((self.money, price), (self.labels, 1.0)):
                 if account is not None:
@@ -249,7 +246,6 @@ class BoundedQueue:
 
     @property
     def desk(self) -> Desk:
-        """The arrays of the queue."""
         return self.queue.desk
 
     def bound(self, bounds: Bounds) -> None:
@@ -493,7 +489,6 @@ class BoundedQueue:
         return most is not None and int(self.desk.rows["labels"][row]) >= most
 
     def _consider(self, row: int, slot: int) -> None:
-        """Retire the row if its verdict is sure or it is full; otherwise recall it."""
         if note_stand(self.desk, row, self.cursors) & SURE:
             self._retire(row, CONFIDENT, slot)
         elif self._full(row):
@@ -519,7 +514,6 @@ class BoundedQueue:
         self.queue.kernels.enter(self.desk, row, slot)
 
     def _keep_due(self, row: int, slot: int) -> None:
-        """A retired row is due in this slot also after it was filed again."""
         if row in self.retired:
             set_due_row(self.desk, row, slot, self.retired[row][0])
 

@@ -56,11 +56,8 @@ from venire.scheduling.kernel.desk import (
     grow_touches,
     link,
 )
-from venire.scheduling.kernel.exits import never_due_row
-from venire.scheduling.kernel.labels import Bools, Ints, look_up, revalue
+from venire.scheduling.kernel.rows import Bools, Ints, look_up, never_due_row, revalue
 from venire.scheduling.kernel.verdicts import believe, decide_row, depart, let_go_row
-
-__all__ = ["FILING", "Queue", "Visits", "untracked"]
 
 #: How many labelers must have come, and of how many one may have come again.
 CAME, ONE_IN = 20, 20

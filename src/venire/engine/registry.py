@@ -29,8 +29,6 @@ from venire.model import NOBODY, Item, ItemId, Label, Labeler, LabelerId
 from venire.scheduling.base import Belief
 from venire.scheduling.kernel.verdicts import decide_apart
 
-__all__ = ["Departed", "Found", "Heard", "Kept", "Registry", "changed"]
-
 
 class Heard:
     """For each label the number of its item, its labeler and its class.

@@ -34,8 +34,7 @@ from venire.events import (
 )
 from venire.model import Exit, Revision
 from venire.scheduling.kernel.desk import GONE, OUTSTANDING, REASONS, TOUCHES
-from venire.scheduling.kernel.exits import never_due_row
-from venire.scheduling.kernel.labels import revalue
+from venire.scheduling.kernel.rows import never_due_row, revalue
 from venire.scheduling.kernel.verdicts import depart
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from venire.engine.state import State
     from venire.engine.verbs import Slots
 
-__all__ = ["engine_version", "follow"]
 
 #: The packages that decide, beside the modules at the root.
 _DECIDES: Final = ("engine", "estimators", "labels", "paper", "scheduling", "tools")
@@ -216,7 +214,6 @@ def _let_go(
 
 
 def _revise_as(state: State, revisions: Sequence[Revision]) -> None:
-    """Items that have left have these verdicts from now on."""
     for revision in revisions:
         kept, verdict = state.departed.items.get(revision.item), revision.verdict
         if kept is None:

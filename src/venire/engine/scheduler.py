@@ -36,8 +36,6 @@ from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler,
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import learning_of, policy_of
 
-__all__ = ["Scheduler"]
-
 
 class Scheduler(Pictured):
     """Draws labelers for the items of a stream, slot by slot.

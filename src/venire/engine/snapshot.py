@@ -47,8 +47,6 @@ from venire.scheduling.base import PER_ROW, Learning, Policy
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.kernel.desk import Desk, allocate
 
-__all__ = ["Captured", "Unpacking", "capture", "from_data", "is_older", "to_data", "unpack"]
-
 #: Compressed bytes to take at once.
 _TAKE: Final = 2**16
 
@@ -77,7 +75,6 @@ class Unpacking:
         return line
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
         parts, missing = [], count
         while missing > (there := len(self._ready) - self._read):
             parts.append(self._ready[self._read :])
@@ -145,7 +142,6 @@ def _object(value: Any, what: str) -> dict[str, Any]:
 
 
 def _given(value: Any) -> dict[str, Any]:
-    """What the constructor was given."""
     if isinstance(value, Parameters):
         return value.get_params(deep=False)
     own = fields(value) if is_dataclass(value) else ()
@@ -153,7 +149,6 @@ def _given(value: Any) -> dict[str, Any]:
 
 
 def _exported(name: str) -> type | None:
-    """The class that venire exports by this name."""
     for home in _HOMES:
         found = getattr(home, name) if name in home.__all__ else None
         if isinstance(found, type):
@@ -223,7 +218,6 @@ class Captured(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
     def pack(self) -> bytes:
-        """As bytes."""
         lists = {**self.registry.lists(), "departed": self.departed.lines(), "heard": self.heard}
         shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in self.arrays.items()]
         head = self.head | {
@@ -361,7 +355,6 @@ def _settings(head: dict[str, Any]) -> tuple[Policy, Learning | None]:
 
 
 def _memory(policy: Policy) -> list[list[str | int]]:
-    """The names of the parts of a policy's memory, with their places."""
     return [[name, *place] for name, place in policy.memory.layout.items()]
 
 
@@ -413,7 +406,6 @@ def _parse(
 
 
 def _entries(packed: Unpacking) -> Iterator[Any]:
-    """The entries of a list, line by line, up to an empty one."""
     while line := packed.line():
         yield from json.loads(line)
 

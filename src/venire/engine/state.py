@@ -20,8 +20,6 @@ from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.kernel.verdicts import check_c
 
-__all__ = ["State", "no_competence"]
-
 
 class State:
     """The whole state of a scheduler; `believe` and `file` make a fresh one ready.
@@ -99,7 +97,6 @@ class State:
 
     @property
     def active(self) -> Policy:
-        """The policy of this slot: that of a learning phase, or the one that was set."""
         return (self.learning.phase(self.slot) if self.learning else None) or self.policy
 
     def new_learner(self) -> Learner | None:
@@ -130,7 +127,6 @@ class State:
 
     @property
     def prices(self) -> NDArray[np.float64]:
-        """What a label of each labeler costs."""
         return np.array([who.price for who in self.registry.labelers], np.float64)
 
     @property
@@ -143,7 +139,6 @@ class State:
         self.raw.queue.charge(self.purse.charge(self.prices, self.in_flight))
 
     def spend(self, made: range) -> None:
-        """Note what these touches gained, by which the budget is paced."""
         if self.purse.budget is not None:
             desk, prices = self.raw.queue.desk, self.prices
             for k in made:
@@ -163,7 +158,6 @@ class State:
 
 
 def _checked(families: Families | None) -> dict[LabelerId, Hashable]:
-    """The families of labelers, without those who are of none."""
     if families is not None and not isinstance(families, Mapping):
         raise InputError(
             f"got families of type {type(families).__name__}, expected a mapping of labeler to the "
@@ -173,7 +167,6 @@ def _checked(families: Families | None) -> dict[LabelerId, Hashable]:
 
 
 def no_competence(name: LabelerId) -> InputError:
-    """The error of a labeler whose competence is neither given nor learned."""
     return InputError(
         f"labeler {name!r} has no competence: give Labeler({name!r}, competence=...), "
         "or let the scheduler learn it with learning=LearnWhileServing()"

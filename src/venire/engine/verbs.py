@@ -47,8 +47,6 @@ from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.kernel.desk import PENDING, REASONS, TOUCHES
 from venire.scheduling.kernel.verdicts import check_c
 
-__all__ = ["Labelling", "Settings", "Slots"]
-
 #: Row (-1: the item has left), labeler, what was said, and 0.
 Code: TypeAlias = tuple[int, int, int, int]
 Heeded: TypeAlias = tuple[Label, Code]
@@ -95,7 +93,6 @@ class Settings:
         return m
 
     def leave(self, labeler: LabelerId) -> None:
-        """A labeler leaves the panel."""
         state, m = self._state, self._state.registry.known(labeler)
         if state.raw.queue.capacity[m] == 0:
             raise StateError(f"labeler {labeler!r} has left already")
@@ -475,7 +472,6 @@ class Labelling:
         state.write(Revised(state.slot, revision))
 
     def withdraw(self, item: ItemId) -> None:
-        """Withdraw an item, without a verdict."""
         state = self._state
         state.gold.pop(item, None)
         row = state.registry.outstanding(item)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from venire.display.html import SHOWN, block, facts, table
+from venire.display import SHOWN, block, facts, table
 from venire.engine.registry import Heard
 from venire.engine.state import State
 from venire.estimators.frames import Backend, frame_of
@@ -19,8 +19,6 @@ from venire.scheduling.kernel.desk import COUNTER
 
 if TYPE_CHECKING:
     from venire.engine.scheduler import Scheduler
-
-__all__ = ["Pictured", "Views"]
 
 
 class Pictured:

@@ -37,8 +37,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from venire.estimators.base import Floats
 from venire.estimators.dawid_skene import DawidSkene, fitted_prior, full_model
-from venire.estimators.given import Gold, Soft, check_counts, fixed_counts, settled, without_gold
-from venire.estimators.gold_votes import GoldVotes, gold_votes
+from venire.estimators.given import (
+    Gold,
+    GoldVotes,
+    Soft,
+    check_counts,
+    fixed_counts,
+    gold_votes,
+    settled,
+    without_gold,
+)
 from venire.estimators.screening.screen import screen
 from venire.estimators.votes import (
     VoteEstimator,
@@ -49,29 +57,19 @@ from venire.estimators.votes import (
     vote_shares,
 )
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given, said_counts, vote_counts
-from venire.labels.partitions import Spread, Table, each, kept, total
+from venire.labels.partitions import (
+    Spread,
+    Table,
+    each,
+    kept,
+    labels_given,
+    said_counts,
+    total,
+    vote_counts,
+)
 from venire.labels.sources import as_labels
 from venire.labels.table import has_several, several_labels
 from venire.paper.accuracy import one_coin
-
-__all__ = [
-    "OVERRULED",
-    "WEIGHED",
-    "Anchored",
-    "agreed_shares",
-    "agreements",
-    "capped",
-    "clearly_rarer",
-    "equal_votes",
-    "fill",
-    "mean_of",
-    "near_the_vote",
-    "prior_votes",
-    "purity",
-    "silenced",
-    "unmixed",
-]
 
 #: A class is clearly rarer if its share is lower by this many standard errors.
 CLEAR: Final = 3.0
@@ -416,7 +414,6 @@ class Anchored(VoteEstimator):
     def _likelihood(
         self, table: Table, rows: Floats, shares: Floats, told: GoldVotes | None
     ) -> float:
-        """The log-likelihood of the labels, and of the gold."""
         square = np.ascontiguousarray(rows.transpose(0, 2, 1))
         unknown = table if told is None else without_gold(table, told.known)
         with full_model(unknown, self.threads) as model:

@@ -51,8 +51,6 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, total
 from venire.labels.sources import as_labels
 
-__all__ = ["Auto", "Basis"]
-
 
 class Basis(StrEnum):
     """What the verdicts of `Auto` rest on."""
@@ -112,9 +110,11 @@ class Auto(VoteEstimator):
     clones_ : Clones
         Labelers whose errors look alike (`find_clones`).
     suspects_ : tuple of CloneGroup
-        Those of them who are in no family. They count in full: they may be experts.
+        Those of them who are in no family. They count in full, since they may be experts, until
+        gold weighs them.
     undecided_ : int
-        How many verdicts hang on whether these are experts or share errors; 0 if nothing does.
+        How many verdicts hang on whether these are experts or share errors; 0 if nothing does, and
+        once gold weighs it.
     relations_ : tuple of str
         Families, suspects and what hangs on them, in words.
     constant_, contrary_ : arrays of bool
@@ -178,13 +178,13 @@ class Auto(VoteEstimator):
         self.learned_ = self.basis_ is not Basis.VOTE
         self.rows_, self.shares_ = self._learn(table, found.present, voices, groups)
         self.undecided_ = self._hanging(found.present, voices)
+        self.checked_: Checked | None = None
         self.why_ = self._explained(found)
         self._teach(table, known, asked)
         return self
 
     def _teach(self, table: Table, known: Any, asked: Collection[Hashable]) -> None:
         """Let gold, if there is any, weigh what labels alone can mean."""
-        self.checked_: Checked | None = None
         if known is None:
             return
         found = taught(table, known, self, self.threads, asked)
@@ -193,7 +193,7 @@ class Auto(VoteEstimator):
             learned = self.confusions_, self.priors_
             self._settle(table, self.competences_, rows, None, one_iteration(), *learned)
             return
-        self.checked_, self.learned_ = found[0], True
+        self.checked_, self.learned_, self.undecided_ = found[0], True, 0
         self.why_ = " ".join([self.checked_.words, *self.relations_])
         self._judge(table, settled(table, found[1], known), one_iteration())
         self.unsettled_ = found[1]
@@ -304,7 +304,8 @@ class Auto(VoteEstimator):
     @property
     def relations_(self) -> tuple[str, ...]:
         """Who shares errors or may share them, and what hangs on it, a sentence each."""
-        return relations(self.families_, self.suspects_, self.undecided_)
+        taught = self.checked_ is not None
+        return relations(self.families_, self.suspects_, self.undecided_, taught)
 
     def _grounds(self) -> str:
         if self.basis_ is Basis.EM:
@@ -338,7 +339,6 @@ def _less_sure(table: LabelTable, steps: Floats, near: Floats) -> Floats:
 
 
 def _others(suspects: Sequence[CloneGroup], groups: Sequence[CloneGroup]) -> list[CloneGroup]:
-    """The suspects of whom nobody is in one of the groups."""
     known = {name for group in groups for name in group.members}
     return [group for group in suspects if not known & set(group.members)]
 

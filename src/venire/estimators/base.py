@@ -24,24 +24,13 @@ from venire.errors import InputError, StateError, UnknownName
 from venire.estimators.convergence import Monitor, Step
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable, Names
-from venire.labels.counts import name_draws
-from venire.labels.partitions import Partitions, Spread, Table
+from venire.labels.partitions import Partitions, Spread, Table, name_draws
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from venire.estimators.frames import Backend
     from venire.estimators.given import Soft
-
-__all__ = [
-    "TINY",
-    "BaseEstimator",
-    "CompetenceEstimator",
-    "Floats",
-    "Parameters",
-    "three_arrays",
-    "winners",
-]
 
 
 def winners(

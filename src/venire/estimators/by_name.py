@@ -13,8 +13,6 @@ from typing import Any
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import BaseEstimator
 
-__all__ = ["estimator_of", "method_named", "methods"]
-
 PACKAGE = "venire.estimators"
 
 

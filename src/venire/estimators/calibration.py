@@ -19,8 +19,6 @@ from venire.estimators.votes import implied_confusions
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, total
 
-__all__ = ["calibrated", "certainty", "residual_dependence", "temper"]
-
 
 def temper(posteriors: ArrayLike, temperature: ArrayLike) -> Floats:
     """Posteriors to the power `temperature`, normalised: below 1 less confident, same order.

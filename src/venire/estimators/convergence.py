@@ -8,8 +8,6 @@ from typing import Literal, NamedTuple
 
 from venire.errors import InputError
 
-__all__ = ["Monitor", "Step"]
-
 
 class Step(NamedTuple):
     """One iteration: the log-likelihood it started from, the largest change it made."""

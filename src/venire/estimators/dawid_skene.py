@@ -53,18 +53,6 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Partitions, Spread, Table
 from venire.labels.sources import as_labels
 
-__all__ = [
-    "START_STRENGTH",
-    "DawidSkene",
-    "FullModel",
-    "best_names",
-    "centre",
-    "fitted_prior",
-    "full_model",
-    "margin",
-    "pooled_prior",
-]
-
 
 def best_names(joint: Floats) -> NDArray[np.intp]:
     """The name of each class under which most labels are right; `joint` counts truth x said.

@@ -25,21 +25,8 @@ from venire.estimators.base import TINY, Floats
 from venire.estimators.calibration import residual_dependence
 from venire.estimators.screening.clones import CloneGroup, Clones
 from venire.labels import LabelTable, Names
-from venire.labels.counts import labels_given, name_codes
-from venire.labels.partitions import Spread, Table, kept, total
+from venire.labels.partitions import Spread, Table, kept, labels_given, name_codes, total
 from venire.labels.table import keep_labelers
-
-__all__ = [
-    "Families",
-    "families_of",
-    "label_weights",
-    "measured",
-    "merge_clones",
-    "relations",
-    "tempered",
-    "weighted_posteriors",
-    "weighted_shares",
-]
 
 #: The family of each labeler by name, as the user declares it.
 Families = Mapping[Any, Hashable]
@@ -78,9 +65,14 @@ def families_of(labelers: Names, declared: Families | None, clones: Clones) -> l
 
 
 def relations(
-    families: Sequence[CloneGroup], suspects: Sequence[CloneGroup], undecided: int
+    families: Sequence[CloneGroup],
+    suspects: Sequence[CloneGroup],
+    undecided: int,
+    taught: bool = False,
 ) -> tuple[str, ...]:
     """Who shares errors or may share them, and how many verdicts hang on it, a sentence each.
+
+    `taught` says that gold weighs what labels can mean, and so how suspects count.
 
     >>> print(*relations([CloneGroup(("llama-a", "llama-b"), 0.65)], [], 0))
     llama-a and llama-b share errors: together 1.2 votes.
@@ -92,7 +84,8 @@ def relations(
     ]
     said += [
         f"{group.names} agree beyond what the others explain: either they share errors (and are "
-        f"together worth {group.worth:.1f} votes), or they know more; they count in full."
+        f"together worth {group.worth:.1f} votes), or they know more; "
+        f"{'gold weighs them.' if taught else 'they count in full.'}"
         for group in suspects
     ]
     if undecided:

@@ -11,28 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.costs import Costs
-from venire.display.drawing import COLOURS, axes_for
-from venire.display.html import block, table
+from venire.display import COLOURS, axes_for, block, table
 from venire.errors import InputError, MissingExtra, UnknownName
 from venire.estimators.convergence import Monitor
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given, vote_entropies
+from venire.labels.partitions import labels_given, vote_entropies
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from venire.estimators.base import BaseEstimator
 
-__all__ = [
-    "Backend",
-    "frame_of",
-    "part_columns",
-    "plot_skills",
-    "shown",
-    "shown_tables",
-    "skill_columns",
-    "verdict_columns",
-]
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 

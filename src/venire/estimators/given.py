@@ -1,32 +1,29 @@
-"""What is known in advance: gold labels of items, and counts of labelers from earlier work."""
+"""What is known in advance: gold labels, counts from earlier work, the vote that gold gives.
+
+**The vote that gold gives: each labeler counts by how often it was right where the truth is
+known.**
+
+Methods that stay near the vote start from it. Where most labelers share their errors the vote is
+theirs, and whoever is right contradicts it; nothing in the labels can show that. Gold can: if what
+was learned from all labels is wrong on gold significantly more often than the labelers' record on
+gold is, then the verdicts follow that record alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
+from venire.estimators.base import TINY, Floats
+from venire.estimators.passes.vote_counts import vote_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total
 from venire.labels.table import keep_items
-
-__all__ = [
-    "ClassPrior",
-    "Gold",
-    "History",
-    "Soft",
-    "check_class_prior",
-    "check_counts",
-    "fixed_counts",
-    "gold_classes",
-    "history_counts",
-    "known_classes",
-    "settled",
-    "without_gold",
-]
+from venire.paper.accuracy import one_coin
 
 Gold = Mapping[Any, Hashable]
 History = Mapping[Any, ArrayLike]
@@ -181,3 +178,169 @@ def _gold_counts(
     gold = truth >= 0
     np.add.at(labels, (table.labeler[gold], table.said[gold], truth[gold]), 1.0)
     return np.bincount(known[known >= 0], minlength=K).astype(np.float64), labels
+
+
+#: Pseudo-labels of each labeler on gold items, as often right as the panel is on them.
+SHRINK: Final = 8.0
+
+#: Fewer gold items than this are known truth, and say nothing of who is better than others.
+FEWEST: Final = 10
+
+#: Right and wrong pseudo-items of the panel.
+PANEL: Final = (7.0, 3.0)
+
+#: Standard errors by which the record on gold must be better than what was learned.
+SIGNIFICANT: Final = 2.0
+
+
+class GoldVotes(NamedTuple):
+    """The class of each item (-1: not known), the labelers' weights, and the weighted votes.
+
+    `rates` are how often each labeler is right by gold, shrunk towards the panel's `mean`; `given`
+    and `right` count its labels on gold items. `known` and `shares` are arrays of the items, or
+    spread over the partitions of the table.
+    """
+
+    gold: Gold
+    known: Any
+    mean: float
+    rates: Floats
+    weights: Floats
+    shares: Any
+    given: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def on(self, part: Table) -> GoldVotes:
+        """The same votes on some of the items."""
+        known = known_classes(part, self.gold)
+        return self._replace(known=known, shares=each(part, shares_by, self.weights, known))
+
+    def overrule(self, table: Table, confusions: Floats, priors: Floats) -> bool:
+        """Whether the record on gold is better than these matrices, on the gold items themselves.
+
+        The matrices may have seen the gold; the record of a labeler is taken without the item that
+        it is tested on. So gold overrules only what is clearly wrong.
+        """
+        record = self.mean, self.given, self.right
+        better, squares = total(table, _better, self.known, record, confusions, priors)
+        spread = float(np.sqrt(squares))
+        return spread > 0 and float(better) > SIGNIFICANT * spread
+
+    def record(self, table: Table) -> tuple[Floats, Any]:
+        """Confusion matrices by the record on gold alone, and the posteriors that follow."""
+        K = len(table.classes)
+        coins = one_coin(self.rates, K)
+        counts = fixed_counts(table, self.known).labels.transpose(0, 2, 1) + SHRINK * coins
+        rows = (counts / counts.sum(axis=2, keepdims=True)).clip(TINY)
+        return rows, each(table, _by_record, rows, self.known)
+
+
+def gold_votes(table: Table, gold: Gold | None) -> GoldVotes | None:
+    r"""The votes on a table, labelers weighted by gold; None without gold for any of its items.
+
+        a_m = ( shrink * panel's share + times m was right ) / ( shrink + labels of m on gold )
+        w_m = max( 0, (K a_m - 1) / (K - 1) )
+
+    These are the weights of `WeightedMajority`, with the truth in the place of the vote: 0 at
+    chance, 1 for one who is always right. Who has labelled no gold counts like the panel, and with
+    fewer than ten gold items everybody does.
+
+    >>> rows = [(i, m, "yes") for i in range(20) for m in ("ann", "bob")]
+    >>> table = LabelTable.from_rows([*rows, (20, "ann", "no")])
+    >>> gold_votes(table, dict.fromkeys(range(12, 21), "yes")).weights.tolist()
+    [1.0, 1.0]
+    >>> gold_votes(table, dict.fromkeys(range(10, 21), "yes")).weights.round(2).tolist()
+    [0.73, 0.83]
+    """
+    known = known_classes(table, gold)
+    if known is None or gold is None:
+        return None
+    given, right, (found, tested, hits) = total(table, _counts, known)
+    if not found:
+        return None
+    M, K = len(table.labelers), len(table.classes)
+    mean = float((hits + PANEL[0]) / (tested + sum(PANEL)))
+    rates = (right + SHRINK * mean) / (given + SHRINK)
+    weights = np.maximum(K * rates - 1, 0.0) / (K - 1)
+    if not weights.any() or found < FEWEST:
+        weights = np.ones(M)
+    shares = each(table, shares_by, weights, known)
+    return GoldVotes(gold, known, mean, rates, weights, shares, given, right)
+
+
+def shares_by(table: LabelTable, weights: Floats, known: NDArray[np.int64] | None) -> Floats:
+    """The shares of the weighted votes, items x K; 1 for the class of an item that is known.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
+    >>> shares_by(table, np.array([3.0, 1.0]), np.array([-1, 0])).tolist()
+    [[0.75, 0.25], [1.0, 0.0]]
+    """
+    shares = np.empty((len(table.items), len(table.classes)))
+    vote_pass(table.start, table.labeler, table.said, weights, shares)
+    return shares if known is None else _settle(shares, known)
+
+
+def _settle(posteriors: Floats, known: NDArray[np.int64]) -> Floats:
+    """Write the known classes into posteriors."""
+    gold = known >= 0
+    posteriors[gold] = np.eye(posteriors.shape[1])[known[gold]]
+    return posteriors
+
+
+def _counts(
+    table: LabelTable, known: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Labels on gold of each labeler, the right ones, and of the panel.
+
+    The panel: gold items, those with labels, and the sum of their shares of right labels.
+    """
+    M, items = len(table.labelers), len(table.items)
+    item = table.item
+    truth = known[item]
+    told, hit = truth >= 0, table.said == truth
+    given, right = (np.bincount(item[which], minlength=items) for which in (told, hit))
+    shares = right[given > 0] / given[given > 0]
+    return (
+        np.bincount(table.labeler[told], minlength=M),
+        np.bincount(table.labeler[hit], minlength=M),
+        np.array([np.count_nonzero(known >= 0), len(shares), shares.sum()]),
+    )
+
+
+def _better(
+    table: LabelTable,
+    known: NDArray[np.int64],
+    record: tuple[float, NDArray[np.int64], NDArray[np.int64]],
+    confusions: Floats,
+    priors: Floats,
+) -> tuple[float, float]:
+    """How much more often the record is right than what was learned, and the sum of squares."""
+    mean, given, right = record
+    told = (known >= 0)[table.item]
+    item, labeler, said = (
+        a[told].astype(np.int64) for a in (table.item, table.labeler, table.said)
+    )
+    tested, place = np.unique(item, return_inverse=True)
+    truth, K = known[item], len(table.classes)
+    learned = np.tile(np.log(priors.clip(TINY)), (len(tested), 1))
+    np.add.at(learned, place, np.log(confusions.clip(TINY))[labeler, :, said])
+    hits = right[labeler] - (said == truth) + SHRINK * mean
+    rate = (hits / (given[labeler] - 1 + SHRINK)).clip(1 / K, 1 - TINY)
+    recorded = np.zeros(learned.shape)
+    np.add.at(recorded, (place, said), np.log(rate * (K - 1) / (1 - rate)))
+    truth = known[tested]
+    better = _hits(recorded, truth) - _hits(learned, truth)
+    return float(better.sum()), float((better**2).sum())
+
+
+def _by_record(table: LabelTable, rows: Floats, known: NDArray[np.int64]) -> Floats:
+    logs = np.zeros((len(table.items), len(table.classes)))
+    np.add.at(logs, table.item, np.log(rows)[table.labeler, :, table.said])
+    posteriors = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return _settle(posteriors / posteriors.sum(axis=1, keepdims=True), known)
+
+
+def _hits(scores: Floats, truth: NDArray[np.int64]) -> Floats:
+    """1 where the truth has the largest score, 1/t where t classes have it, otherwise 0."""
+    best = scores >= scores.max(axis=1, keepdims=True) - 1e-9
+    return np.asarray(best[np.arange(len(truth)), truth] / best.sum(axis=1))

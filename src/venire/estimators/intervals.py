@@ -31,10 +31,7 @@ from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import draw_pass
 from venire.estimators.passes.vote_counts import certain_share, dependence_pass
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given
-from venire.labels.partitions import total
-
-__all__ = ["dependence", "implied_intervals", "skill_draws", "skill_intervals", "why_wide"]
+from venire.labels.partitions import labels_given, total
 
 #: Sweeps that are kept, and burn-in sweeps before them.
 SWEEPS: Final = 500

@@ -17,8 +17,6 @@ from venire.labels.sources import as_labels
 from venire.model import Labeler
 from venire.paper.accuracy import vote_weight
 
-__all__ = ["Known"]
-
 
 @dataclass(eq=False)
 class Known(BaseEstimator):

@@ -29,8 +29,6 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Partitions, Table
 from venire.labels.sources import as_labels
 
-__all__ = ["CoinModel", "Hits", "OneCoin", "coin_model"]
-
 
 class Hits(NamedTuple):
     """Expected counts: of the items of each class, and of each labeler's right labels."""

@@ -35,8 +35,6 @@ from venire.estimators.truth.teaching import explanations
 from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table
 
-__all__ = ["Camp", "Question", "Questions", "camp_name", "questions"]
-
 Ints = NDArray[np.int64]
 
 #: Labelers who are explanations of their own here: those of most weight.

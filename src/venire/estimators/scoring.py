@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError
 
-__all__ = ["TIE", "error_rate", "expected_calibration_error", "right_shares"]
-
 Floats = NDArray[np.float64]
 
 #: Classes whose probabilities differ by no more than this from the largest are tied.

@@ -40,18 +40,6 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Table, total
 from venire.tools.compiling import threaded
 
-__all__ = [
-    "MIN_OVERLAP",
-    "REACH",
-    "SignRule",
-    "agreement_moments",
-    "best_triples",
-    "count_pairs",
-    "pair_counts",
-    "rank_one_start",
-    "spectral_start",
-]
-
 Ints = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
 

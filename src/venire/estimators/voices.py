@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from venire.labels import Names
 
-__all__ = ["FEWEST", "N_TONES", "Tones", "Voices", "edge", "voices_of"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

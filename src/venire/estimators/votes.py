@@ -11,27 +11,12 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
-from venire.estimators.given import Gold
-from venire.estimators.gold_votes import gold_votes, shares_by
+from venire.estimators.given import Gold, gold_votes, shares_by
 from venire.estimators.passes.vote_counts import agreement_pass, count_labels, vote_pass
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given
-from venire.labels.partitions import Spread, Table, each, total
+from venire.labels.partitions import Spread, Table, each, labels_given, total
 from venire.labels.sources import as_labels
-
-__all__ = [
-    "PANEL_LABELS",
-    "MajorityVote",
-    "VoteEstimator",
-    "WeightedMajority",
-    "implied_confusions",
-    "implied_skills",
-    "one_iteration",
-    "posterior_mass",
-    "soft_counts",
-    "vote_shares",
-]
 
 #: Pseudo-labels of the whole panel in each row, so that one label makes nobody infallible.
 PANEL_LABELS: Final = 2.0

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from venire.files.results import Output as Output
     from venire.files.results import assignments_output as assignments_output
     from venire.files.results import check_targets as check_targets
+    from venire.files.results import columns_output as columns_output
     from venire.files.results import exits_output as exits_output
+    from venire.files.results import skills_output as skills_output
+    from venire.files.results import verdicts_output as verdicts_output
     from venire.files.results import write_outputs as write_outputs
-    from venire.files.verdicts import columns_output as columns_output
-    from venire.files.verdicts import skills_output as skills_output
-    from venire.files.verdicts import verdicts_output as verdicts_output
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -32,21 +32,6 @@ from venire.labels.sources.sheets import has_header, listed, read_sheet, resolve
 from venire.tools.csv_rows import number, read_rows, shown, whole
 from venire.tools.untrusted import parse_json
 
-__all__ = [
-    "Gold",
-    "Judged",
-    "KnownLabels",
-    "asked_output",
-    "columns_in",
-    "drawn_output",
-    "read_gold",
-    "read_groups",
-    "read_judged",
-    "read_known",
-    "read_verdicts",
-    "text_rows",
-]
-
 COLUMNS: Final = ("task", "label")
 
 #: What the column `drawn` says of a task of the sample, and of one that was drawn for its class.

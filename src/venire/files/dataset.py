@@ -20,8 +20,6 @@ from venire.errors import FileError, InputError
 from venire.estimators.frames import verdict_columns
 from venire.tools.lazy import library
 
-__all__ = ["dataset_of", "to_dataset", "write_dataset"]
-
 
 def to_dataset(result: Any, probabilities: bool = True) -> Any:
     """The verdicts of a fitted estimator or of `vn.label` as a `datasets.Dataset`.

@@ -16,8 +16,6 @@ from venire.errors import FileError
 from venire.model import MOST_WEIGHT, Item
 from venire.tools.csv_rows import number, read_rows, shown, whole
 
-__all__ = ["ItemTable", "classes_of", "read_items"]
-
 REQUIRED = ("item", "arrival", "weight")
 OPTIONAL = ("truth", "eligible", "excluded")
 

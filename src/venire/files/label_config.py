@@ -23,8 +23,6 @@ from xml.etree import ElementTree
 
 from venire.errors import InputError, UnknownName
 
-__all__ = ["PLAIN_CONTROL", "Control", "find_control", "read_controls"]
-
 #: The control by which people say how sure they are: a Rating or a Number.
 CONFIDENCE: Final = "confidence"
 

@@ -8,8 +8,6 @@ from venire.errors import FileError
 from venire.model import MOST_PRICE, Labeler
 from venire.tools.csv_rows import number, read_rows, shown, whole
 
-__all__ = ["read_panel", "read_prices"]
-
 REQUIRED = ("labeler", "competence")
 OPTIONAL = ("capacity", "price")
 

@@ -19,8 +19,6 @@ from venire.tools.addresses import PathOrAddress
 from venire.tools.csv_rows import number, read_each
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Sent", "read_sent", "send_all"]
-
 #: The fields of an item beside its id and payload.
 FIELDS: Final = ("weight", "min_confidence", "eligible", "excluded")
 

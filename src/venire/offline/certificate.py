@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from venire.display.drawing import COLOURS, axes_for
-from venire.display.html import block, facts
+from venire.display import COLOURS, axes_for, block, facts
 from venire.estimators.frames import Backend, frame_of
 from venire.offline.exact import exact, small
 from venire.offline.instance import Block, Instance, value_of
@@ -18,8 +17,6 @@ from venire.offline.schedule import plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["Certificate", "certify", "plot_certificate", "schedule_columns", "shown_certificate"]
 
 
 def schedule_columns(certificate: Certificate) -> dict[str, list[int]]:

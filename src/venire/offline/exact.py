@@ -35,8 +35,6 @@ from venire.offline.one_item import workspace_for
 from venire.offline.prices import find_prices, gains
 from venire.offline.schedule import plan
 
-__all__ = ["Exact", "exact", "optimum", "small"]
-
 Floats = NDArray[np.float64]
 
 #: An option: a labeler, its evidence, and the slots of its phase within the window.

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 
-__all__ = ["Block", "Instance", "Problem", "value_of"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -106,7 +104,6 @@ class Instance:
         return len(self.weight)
 
     def may_label(self, item: int) -> list[int]:
-        """The labelers who may label an item."""
         g = 0 if self.group is None else int(self.group[item])
         members = self.groups[g].tolist() if g else range(len(self.capacity))
         without = set(self.barred[self.barred[:, 0] == item, 1].tolist())

@@ -33,8 +33,6 @@ from numpy.typing import NDArray
 from venire.offline.instance import Problem
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["Workspace", "best_set", "workspace_for"]
-
 Floats = NDArray[np.float64]
 
 #: The most nodes of a branch and bound.
@@ -286,7 +284,6 @@ def refuse(space: Workspace, count: int, o: int, end: int, single: bool) -> int:
 
 @inlined
 def reopen(space: Workspace, end: int, start: int) -> None:
-    """Undo the decisions of the trail from `start` on."""
     for i in range(start, end):
         space.mark[space.trail[i]] = OPEN
 

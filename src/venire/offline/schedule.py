@@ -28,8 +28,6 @@ from venire.offline.instance import Block, Instance, Problem
 from venire.offline.one_item import Workspace, best_set, workspace_for
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["Book", "Owners", "owners_for", "plan", "replace", "trade"]
-
 Floats = NDArray[np.float64]
 
 

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 
 from venire.errors import InputError
 
-__all__ = ["Chosen", "best_panel", "cheapest_panel"]
-
 Accuracy = Callable[[frozenset[int]], float]
 
 #: Accuracies that differ by less are equal.

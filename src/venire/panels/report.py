@@ -22,10 +22,15 @@ from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.labels.table import keep_labels
 from venire.panels.cheapest import Chosen, best_panel, cheapest_panel
-from venire.panels.truth import AgainstTruth, against_truth
-from venire.panels.yardstick import Estimate, Verdicts, Yardstick, second_labels, verdicts_of
-
-__all__ = ["PanelMember", "PanelReport", "Replayed", "panel_report"]
+from venire.panels.yardstick import (
+    AgainstTruth,
+    Estimate,
+    Verdicts,
+    Yardstick,
+    against_truth,
+    second_labels,
+    verdicts_of,
+)
 
 #: The most replays whose verdicts are kept.
 KEPT: Final = 256
@@ -67,7 +72,6 @@ class Replayed:
         return Auto(self._families, seed=self._seed).fit(left)
 
     def verdicts(self, members: Iterable[int]) -> Verdicts:
-        """Their verdicts."""
         some = frozenset(members)
         if not some:
             return np.zeros((len(self.table.items), len(self.table.classes)))
@@ -377,7 +381,6 @@ def _members(
 
 
 def _others(groups: tuple[CloneGroup, ...]) -> dict[Hashable, Names]:
-    """For each member of a group the other members."""
     return {
         name: tuple(other for other in group.members if other != name)
         for group in groups

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from venire.scheduling.policies.baselines import Random as Random
     from venire.scheduling.policies.baselines import RoundRobin as RoundRobin
     from venire.scheduling.policies.greedy import Greedy as Greedy
-    from venire.scheduling.policies.lookahead.policy import LookAhead as LookAhead
+    from venire.scheduling.policies.lookahead import LookAhead as LookAhead
     from venire.scheduling.policies.plain import ItemView as ItemView
     from venire.scheduling.policies.plain import LabelerView as LabelerView
     from venire.scheduling.policies.plain import PythonPolicy as PythonPolicy
     from venire.scheduling.policies.realised.policy import Realised as Realised
     from venire.scheduling.policies.realised.policy import RealisedProxy as RealisedProxy
-    from venire.scheduling.policies.waterfill.policy import Waterfill as Waterfill
+    from venire.scheduling.policies.waterfill import Waterfill as Waterfill
 else:
     __getattr__, __dir__ = attach(__name__)

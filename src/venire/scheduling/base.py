@@ -27,8 +27,6 @@ from venire.paper.accuracy import (
     vote_weight,
 )
 
-__all__ = ["N_GAUGES", "Belief", "Kernels", "Learner", "Learning", "Policy", "PolicyMemory"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

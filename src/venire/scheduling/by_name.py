@@ -19,16 +19,6 @@ from venire import scheduling
 from venire.errors import InputError, UnknownName
 from venire.scheduling.base import Learning, Policy
 
-__all__ = [
-    "KNOWN",
-    "exported",
-    "learning_named",
-    "learning_of",
-    "made_of",
-    "policy_named",
-    "policy_of",
-]
-
 #: The name for competences that are known from the start.
 KNOWN = "known"
 

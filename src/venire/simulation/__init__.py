@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from venire.simulation.arrivals import Arrivals, Bursty, Fixed, Poisson, Trace
 from venire.simulation.run import Run, simulate
-from venire.simulation.world import World
+from venire.simulation.world import Arrivals, Bursty, Fixed, Poisson, Trace, World
 
 __all__ = ["Arrivals", "Bursty", "Fixed", "Poisson", "Run", "Trace", "World", "simulate"]

@@ -22,8 +22,6 @@ from venire.tools.references import by_reference
 if TYPE_CHECKING:
     from venire.offline import Instance
 
-__all__ = ["Stream", "answer", "ask", "desk_of", "most_in_a_slot", "offline_of", "stream_of"]
-
 
 @by_reference
 class Stream(NamedTuple):

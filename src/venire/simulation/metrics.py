@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.display.drawing import COLOURS, axes_for
-from venire.display.html import block, facts, table
+from venire.display import COLOURS, axes_for, block, facts, table
 from venire.paper import utility
 from venire.paper.accuracy import evidence, on_grid
 from venire.scheduling.kernel.desk import REASONS
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from venire.simulation.run import Run
-
-__all__ = ["Ledger", "item_columns", "keep_ledger", "label_columns", "plot_run", "shown_run"]
 
 
 def item_columns(run: Run, first: int | None = None) -> dict[str, list[Any]]:

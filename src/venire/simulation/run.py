@@ -1,10 +1,10 @@
-"""Run a policy on a simulated world; the result."""
+"""Run a policy on a simulated world: the result, and many slots in one compiled call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.frames import Backend, frame_of
 from venire.model import Assignment, Exit, Verdict
-from venire.scheduling.base import Belief, Learner, Learning, Policy
+from venire.scheduling.base import Belief, Kernels, Learner, Learning, Policy
 from venire.scheduling.by_name import learning_of, policy_of
 from venire.scheduling.kernel.build import put_to_work, refile_all
 from venire.scheduling.kernel.desk import (
@@ -26,9 +26,9 @@ from venire.scheduling.kernel.desk import (
     Desk,
     grow_touches,
 )
-from venire.scheduling.kernel.verdicts import believe, check_c, decide_row
+from venire.scheduling.kernel.verdicts import believe, check_c, decide_gone, decide_row
 from venire.scheduling.policies.greedy import Greedy
-from venire.simulation.inputs import Stream, desk_of, most_in_a_slot, offline_of, stream_of
+from venire.simulation.inputs import Stream, ask, desk_of, most_in_a_slot, offline_of, stream_of
 from venire.simulation.metrics import (
     Ledger,
     item_columns,
@@ -37,15 +37,14 @@ from venire.simulation.metrics import (
     plot_run,
     shown_run,
 )
-from venire.simulation.run_slots import run_of
 from venire.simulation.world import Items, World
+from venire.tools.compiling import inlined, kernel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from venire.offline import Certificate
 
-__all__ = ["Run", "simulate"]
 
 #: A billion; the arrays of a longer run would not fit into memory.
 MOST_SLOTS = 10**9
@@ -108,7 +107,6 @@ def simulate(
 
 
 def _active(policy: Policy, learning: Learning | None, slot: int) -> Policy:
-    """The active policy in a slot."""
     return (learning.phase(slot) if learning else None) or policy
 
 
@@ -377,7 +375,6 @@ class Run:
 
 
 def _each(records: NDArray[Any], *columns: str, piece: int = 65_536) -> Iterator[tuple[Any, ...]]:
-    """The records as tuples of plain numbers, read in pieces."""
     for start in range(0, len(records), piece):
         part = records[start : start + piece]
         yield from zip(*(part[name].tolist() for name in columns), strict=True)
@@ -386,3 +383,93 @@ def _each(records: NDArray[Any], *columns: str, piece: int = 65_536) -> Iterator
 def _mean(values: NDArray[Any], where: NDArray[np.bool_]) -> float:
     chosen = values[where]
     return float(chosen.mean()) if len(chosen) else 0.0
+
+
+@inlined
+def observe_all(desk: Desk, stream: Stream, first: int) -> None:
+    """Let every label asked for since touch `first` come within its slot."""
+    for k in range(first, desk.meta[TOUCHES]):
+        row, m = desk.touches[k].row, desk.touches[k].labeler
+        desk.touches[k].said = ask(stream, row, m, desk.touches[k].slot)
+        desk.rows[row].pending = 0
+        desk.panel[m].inflight = 0
+        desk.panel[m].load = 0
+
+
+@inlined
+def _most_in_a_slot(desk: Desk) -> int:
+    """`most_in_a_slot` for kernels."""
+    most = 0
+    for m in range(len(desk.panel)):
+        most += min(desk.panel[m].capacity, len(desk.rows))
+    return most
+
+
+@kernel
+def hear_all(desk: Desk, stream: Stream, first: int) -> None:
+    """`observe_all` for callers outside the kernels."""
+    observe_all(desk, stream, first)
+
+
+@kernel
+def decide_all(desk: Desk, count: int) -> None:
+    """`decide_gone` for callers outside the kernels."""
+    decide_gone(desk, count)
+
+
+Slots = Callable[[Desk, Stream, int, int], int]
+
+
+def run_of(kernels: Kernels) -> Slots:
+    """The `run(desk, stream, start, stop)` of a policy: slots start..stop-1.
+
+    It returns the slot reached, which is before `stop` where the desk has no room for the
+    touches of one more slot. It is compiled, unless a kernel of the policy is Python.
+    """
+    written = all(hasattr(part, "py_func") for part in (kernels.serve, kernels.settle))
+    return compiled_run(kernels) if written else plain_run(kernels)
+
+
+@cache
+def compiled_run(kernels: Kernels) -> Slots:
+    """All slots in one compiled call."""
+    enter, serve, settle = kernels.enter, kernels.serve, kernels.settle
+
+    @kernel
+    def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+        most = _most_in_a_slot(desk)
+        for slot in range(start, stop):
+            if desk.meta[TOUCHES] + most > len(desk.touches):
+                return slot
+            for row in range(stream.first[slot], stream.first[slot + 1]):
+                desk.rows[row].state = OUTSTANDING
+                desk.meta[ROWS] = row + 1
+                enter(desk, row, slot)
+            first = desk.meta[TOUCHES]
+            serve(desk, slot)
+            observe_all(desk, stream, first)
+            decide_gone(desk, settle(desk, slot))
+        return stop
+
+    return run
+
+
+def plain_run(kernels: Kernels) -> Slots:
+    """The same, slot by slot from Python."""
+
+    def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+        most = most_in_a_slot(desk.panel["capacity"], len(desk.rows))
+        for slot in range(start, stop):
+            first = int(desk.meta[TOUCHES])
+            if first + most > len(desk.touches):
+                return slot
+            for row in range(stream.first[slot], stream.first[slot + 1]):
+                desk.rows["state"][row] = OUTSTANDING
+                desk.meta[ROWS] = row + 1
+                kernels.enter(desk, row, slot)
+            kernels.serve(desk, slot)
+            hear_all(desk, stream, first)
+            decide_all(desk, kernels.settle(desk, slot))
+        return stop
+
+    return run

@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.tools.lazy import library
 
-__all__ = ["Features", "Linear", "Model", "Rows", "Seen", "fit_model", "logistic", "rows_of"]
-
 #: A matrix with a row for each item, dense or sparse.
 Rows: TypeAlias = Any
 #: Contents to rows, for features of your own.
@@ -187,7 +185,6 @@ class Linear:
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def arrays(self) -> dict[str, Floats]:
-        """As arrays by name, for `Linear(**arrays)`."""
         return dict(vars(self))
 
 

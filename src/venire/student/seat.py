@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from venire.engine import Scheduler
     from venire.student.student import Student
 
-__all__ = ["Seat", "StudentInBatch", "is_due", "teach"]
 
 #: It is taught again once the labels have grown by this factor since the last time.
 MORE: Final = 1.25

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from venire.engine import Scheduler
     from venire.student.seat import Seat, StudentInBatch
 
-__all__ = ["Lessons", "Student", "Taught", "lessons", "pack", "unpack"]
-
 
 class Lessons(NamedTuple):
     """The posterior of each item without the student's votes, and of which items there is one."""

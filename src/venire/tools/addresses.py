@@ -24,8 +24,6 @@ from urllib.parse import unquote, urlsplit
 from venire.errors import FileError, InputError
 from venire.tools.lazy import library
 
-__all__ = ["Address", "PathOrAddress", "Piped", "located", "readable"]
-
 #: Bytes that are asked for at once.
 BUFFER: Final = 1 << 22
 
@@ -94,7 +92,6 @@ class Address:
         return io.TextIOWrapper(self.stream(), encoding=encoding, newline=newline)
 
     def read_bytes(self) -> bytes:
-        """All of the file."""
         with self.stream() as file:
             return bytes(file.read())
 
@@ -233,7 +230,6 @@ class Piped(Address):
         return False
 
     def stream(self) -> Any:
-        """The data from the beginning."""
         return io.BytesIO(self.data)
 
     random = stream

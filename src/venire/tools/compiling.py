@@ -53,7 +53,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Notice", "inlined", "kernel", "threaded"]
 
 #: The packages in which parts of kernels live.
 WITH_KERNELS: Final = (
@@ -418,7 +417,6 @@ def _parts(function: FunctionType) -> list[_Part]:
 
 @cache
 def _digest(path: Path) -> str:
-    """A digest of a file; empty where there is none."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 

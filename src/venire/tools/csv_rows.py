@@ -22,20 +22,6 @@ from typing import Any, Final, TypeAlias
 from venire.errors import FileError
 from venire.tools.addresses import Address, PathOrAddress, Piped, located
 
-__all__ = [
-    "Dialect",
-    "Row",
-    "dialect_of",
-    "number",
-    "read_dicts",
-    "read_each",
-    "read_head",
-    "read_rows",
-    "refuse_binary",
-    "shown",
-    "whole",
-]
-
 #: The line on which a record starts, and its fields; None where the column is not there.
 Row: TypeAlias = tuple[int, list[str | None]]
 
@@ -108,7 +94,6 @@ def dialect_of(path: PathOrAddress) -> Dialect:
 
 
 def refuse_binary(path: PathOrAddress, start: bytes) -> None:
-    """An error for what is no text."""
     for magic, what in _MAGIC.items():
         if start.startswith(magic):
             raise FileError(path, None, f"this is no text, but {what}")
@@ -199,7 +184,6 @@ def read_dicts(path: PathOrAddress) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def read_each(path: PathOrAddress) -> Iterator[tuple[int, dict[str, str] | str]]:
-    """The records of a file as `read_dicts` has them, or what is wrong with one."""
     with _opened(path) as records:
         _, header = next(records, (1, []))
         if not header:

@@ -23,8 +23,6 @@ from typing import Any
 
 from venire.errors import MissingExtra
 
-__all__ = ["attach", "library"]
-
 #: The names under which packages are installed, where they differ from those of their modules.
 _PACKAGES = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 

@@ -28,8 +28,6 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, typeof_impl
 from numba.np.arrayobj import populate_array
 
-__all__ = ["by_reference"]
-
 C = TypeVar("C", bound=type)
 
 

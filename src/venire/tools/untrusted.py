@@ -9,8 +9,6 @@ from html import escape
 from typing import Any, Final
 from urllib.parse import quote
 
-__all__ = ["harmless", "is_file_name", "parse_json", "scrubbed"]
-
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 #: How a text begins that a spreadsheet takes for a formula.
@@ -82,7 +80,6 @@ _URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
 def _written(letter: str) -> str:
-    """A pattern of the ways in which a letter is written."""
     code = ord(letter)
     coded = "".join(f"%{byte:02x}" for byte in letter.encode())
     twice = quote(coded, safe="")

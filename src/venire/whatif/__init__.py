@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from venire.whatif.comparison import Comparison as Comparison
     from venire.whatif.comparison import Paired as Paired
     from venire.whatif.comparison import what_if as what_if
-    from venire.whatif.recorded import Recorded as Recorded
-    from venire.whatif.running import Plan as Plan
-    from venire.whatif.running import Rerun as Rerun
-    from venire.whatif.running import rerun as rerun
+    from venire.whatif.reruns import Plan as Plan
+    from venire.whatif.reruns import Recorded as Recorded
+    from venire.whatif.reruns import Rerun as Rerun
+    from venire.whatif.reruns import rerun as rerun
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -23,10 +23,7 @@ from venire.labels import LabelTable
 from venire.labels.sources import as_truth
 from venire.model import Exit, ItemId, LabelerId
 from venire.panels.yardstick import Estimate, Yardstick
-from venire.whatif.recorded import Recorded
-from venire.whatif.running import Drawn, Plan, Rerun, rerun
-
-__all__ = ["MEASURES", "Comparison", "Paired", "what_if"]
+from venire.whatif.reruns import Drawn, Plan, Recorded, Rerun, rerun
 
 #: Blocks of consecutive items whose means are compared.
 BLOCKS: Final = 20
@@ -327,7 +324,6 @@ def _percent(share: float) -> str:
 
 
 def _blocked(values: Floats) -> Estimate:
-    """The mean and its standard error, from the means of consecutive blocks."""
     return Estimate(float(values.mean()), math.sqrt(_variance(values)))
 
 

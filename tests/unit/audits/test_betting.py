@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.audits import plain
-from venire.audits.betting import log_capital, log_capitals, upper_count, upper_rate
+from venire.audits.intervals import log_capital, log_capitals, upper_count, upper_rate
 from venire.errors import InputError
 
 errors = st.lists(st.booleans(), max_size=9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from venire.audits.betting import log_capital, upper_count, upper_rate
+from venire.audits.intervals import log_capital, upper_count, upper_rate
 
 LEVEL = 0.95
 Bools = NDArray[np.bool_]

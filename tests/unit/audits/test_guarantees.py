@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from venire.audits.betting import log_capitals
 from venire.audits.guarantees import allowed, cuts_of, guarantee, log_evidence, passed
+from venire.audits.intervals import log_capitals
 from venire.errors import InputError
 
 

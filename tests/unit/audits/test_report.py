@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import venire as vn
 from venire.audits import Drawn
-from venire.audits.betting import upper_count, upper_rate
+from venire.audits.intervals import upper_count, upper_rate
 from venire.errors import InputError
 
 VERDICTS: dict[int, str] = {i: "spam" if i % 20 == 0 else "ok" for i in range(400)}

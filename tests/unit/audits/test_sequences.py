@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from venire.audits.sequences import STAKES, missed_ever, sequence_interval, tuned
+from venire.audits.intervals import STAKES, missed_ever, sequence_interval, tuned
 
 
 def plain_most(score: list[float], place: list[int], value: list[float], theta: float) -> float:

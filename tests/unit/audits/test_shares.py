@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from venire.audits.shares import Interval, added, exact_interval, finite_interval, mean_interval
+from venire.audits.intervals import Interval, added, exact_interval, finite_interval, mean_interval
 
 
 def plain_finite(x: int, n: int, size: int, half: Fraction) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.unit.estimators.worlds import simulate
-from venire.cluster.placing import Here, Place
+from venire.cluster.partitions import Here, Place
 from venire.cluster.table import Part, PartitionedTable, compact
 from venire.estimators import (
     Anchored,

@@ -20,7 +20,7 @@ from tests.unit.cluster.tables import assert_same
 from tests.unit.cluster.test_loading import A, B, write
 from venire import DawidSkene, as_table, partitioned
 from venire.cli import main
-from venire.cluster.loading import files_of
+from venire.cluster.partitions import files_of
 from venire.errors import FileError, InputError
 from venire.labels.sources import as_truth
 

@@ -19,7 +19,7 @@ from tests.unit.cluster.tables import METHODS, assert_same, crowd, divided
 from tests.unit.cluster.test_loading import A, B, write
 from venire import DawidSkene, LabelTable, partitioned
 from venire.cluster import connected
-from venire.cluster.placing import OnDask
+from venire.cluster.partitions import OnDask
 from venire.errors import InputError, StateError
 from venire_research.sweeps.executors import OnCluster, Serial
 from venire_research.sweeps.sweep import Point

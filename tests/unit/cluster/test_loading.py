@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from venire import DawidSkene, MajorityVote, as_table, partitioned
 from venire.cluster import table as cluster_table
-from venire.cluster.loading import files_of
-from venire.cluster.placing import Here
+from venire.cluster.partitions import Here, files_of
 from venire.cluster.table import Part, divided_item, shuffled
 from venire.errors import InputError
 from venire.labels import LabelTable

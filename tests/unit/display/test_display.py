@@ -26,7 +26,7 @@ from venire import (
     World,
     simulate,
 )
-from venire.display.html import block, facts, table
+from venire.display import block, facts, table
 from venire.model import ExitReason
 from venire_research.commands.demo import demo
 

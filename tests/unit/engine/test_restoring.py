@@ -29,7 +29,7 @@ from venire import (
 from venire.engine.snapshot import Unpacking
 from venire.scheduling.kernel.build import refile_all
 from venire.scheduling.kernel.desk import Desk
-from venire.scheduling.kernel.labels import revalue
+from venire.scheduling.kernel.rows import revalue
 
 POLICIES = (
     Greedy(),

@@ -18,7 +18,7 @@ from venire.estimators import (
 )
 from venire.estimators.auto import Basis
 from venire.labels import LabelTable
-from venire.labels.counts import item_draws, label_draws
+from venire.labels.partitions import item_draws, label_draws
 from venire.labels.table import keep_items, keep_labels
 from venire.testing import check_competence
 

@@ -125,6 +125,8 @@ def test_the_correlation_is_measured_and_said() -> None:
         "1 verdict hangs on who shares errors: expert labels of a few items (gold), or families "
         "that you declare, would decide.",
     )
+    assert "they count in full" in relations([], [copies], 0)[0]
+    assert "gold weighs them" in relations([], [copies], 0, taught=True)[0]
 
 
 def test_auto_finds_the_clones_that_find_clones_finds() -> None:

@@ -11,7 +11,7 @@ from venire.estimators import Anchored, anchored
 from venire.estimators.anchored import agreed_shares, clearly_rarer, purity, unmixed
 from venire.estimators.base import Floats
 from venire.estimators.families import weighted_posteriors
-from venire.estimators.gold_votes import gold_votes
+from venire.estimators.given import gold_votes
 from venire.estimators.votes import vote_shares
 from venire.labels import LabelTable
 

@@ -8,7 +8,7 @@ import pytest
 from venire.audits import Drawn
 from venire.errors import FileError
 from venire.files import drawn_output, read_gold, read_verdicts, write_outputs
-from venire.files.verdicts import columns_output
+from venire.files.results import columns_output
 
 VERDICTS = {"7": "1", "8": "2", "9": "1"}
 

@@ -24,9 +24,8 @@ from venire.offline import (
     value_of,
 )
 from venire.offline import exact as exactly
-from venire.offline.linear import linear_prices
 from venire.offline.one_item import best_set, workspace_for
-from venire.offline.prices import candidates
+from venire.offline.prices import candidates, linear_prices
 
 #: Every policy that the package exports; a new one is covered as soon as it is there. Those in
 #: plain Python have their own tests.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire.labels import LabelTable
-from venire.panels.truth import FEWEST_SHARED, against_truth
+from venire.panels.yardstick import FEWEST_SHARED, against_truth
 
 
 @settings(max_examples=30, deadline=None)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire.scheduling.kernel.desk import SERVING, TOUCHES, Desk, add_group, allocate, bar, link
-from venire.scheduling.kernel.eligibility import (
+from venire.scheduling.kernel.queues import make_heap
+from venire.scheduling.kernel.rows import (
     any_eligible,
     best_reach,
     eligible_count,
@@ -16,7 +17,6 @@ from venire.scheduling.kernel.eligibility import (
     may_take,
     next_eligible,
 )
-from venire.scheduling.kernel.queues import make_heap
 from venire.tools.compiling import inlined
 
 LABELERS = 6

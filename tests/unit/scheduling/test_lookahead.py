@@ -16,9 +16,15 @@ from tests.unit.scheduling import market_reference as plain
 from tests.unit.scheduling.market_reference import STEP, Bid
 from venire import Bursty, InputError, LookAhead, Poisson, Waterfill, World, simulate
 from venire.scheduling.kernel.desk import Desk, allocate
-from venire.scheduling.policies.lookahead.forecast import AHEAD, forecast, note_arrivals
-from venire.scheduling.policies.lookahead.policy import fill, plan_price, sorted_bids
-from venire.scheduling.policies.waterfill.market import open_stall
+from venire.scheduling.policies.lookahead import (
+    AHEAD,
+    fill,
+    forecast,
+    note_arrivals,
+    plan_price,
+    sorted_bids,
+)
+from venire.scheduling.policies.waterfill import open_stall
 
 QUEUES = st.lists(st.tuples(st.floats(1.0, 100.0), st.integers(0, 5)), min_size=1, max_size=15)
 

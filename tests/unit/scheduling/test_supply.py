@@ -14,7 +14,7 @@ from tests.unit.scheduling.market_reference import supply
 from tests.unit.scheduling.test_policies import steps
 from venire import Greedy, Item, Labeler, LookAhead, Policy, Waterfill, World, simulate
 from venire.scheduling.kernel.desk import Desk, add_group, allocate, bar
-from venire.scheduling.policies.waterfill.market import open_stall, supply_of
+from venire.scheduling.policies.waterfill import open_stall, supply_of
 from venire.testing import drive
 
 

@@ -25,7 +25,7 @@ from venire import (
     simulate,
 )
 from venire.scheduling.kernel.desk import Desk, allocate
-from venire.scheduling.policies.waterfill.market import choose, find_price, open_stall
+from venire.scheduling.policies.waterfill import choose, find_price, open_stall
 from venire.testing import drive
 
 #: Competence of a labeler whose label is worth 0.01.

@@ -12,13 +12,13 @@ from sklearn.metrics import cohen_kappa_score
 
 from tests.store.store import MemoryStorage
 from tests.unit.service.support import bench, running
+from venire.audits.intervals import share_interval
 from venire.errors import InputError, NotFound, StateError
 from venire.server.messages import GoldIn
 from venire.server.reports.agreement import agreement_over, kappa
 from venire.server.settings import Member
 from venire.server.store import LabelRow
 from venire.server.store.maintenance.verify import verify
-from venire.tools.shares import share_interval
 
 ANN_BOB = [("p1", "ann", "ok"), ("p1", "bob", "ok")]
 

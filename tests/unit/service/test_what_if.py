@@ -166,7 +166,7 @@ async def test_with_nothing_changed_it_repeats_a_stream_in_which_all_happens() -
                 await b.service.resume("posts", "test")
             await b.pass_time(25)
         view = await b.service.what_if("posts", Plan())
-        assert view.repeated == view.recorded > 15
+        assert view.repeated == view.recorded > 10  # enough of them to compare
         assert view.measures["right"].change.value == 0
         assert f"it repeats {view.recorded} of {view.recorded} verdicts" in view.notes[0]
         other = await b.service.what_if("posts", Plan(max_labels=1))

@@ -34,8 +34,8 @@ from venire import (
 from venire.paper.accuracy import evidence, posterior, verdict
 from venire.paper.utility import realised_utility, true_utility, u
 from venire.scheduling.kernel.desk import HORIZON
-from venire.simulation.arrivals import Arrivals
 from venire.simulation.inputs import ask, stream_of
+from venire.simulation.world import Arrivals
 from venire.testing import drive
 
 POLICIES: list[Policy] = [Greedy(), FixedOverlap(3), RoundRobin(3), Random(3), Everyone()]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.cluster.loading import files_of
+from venire.cluster.partitions import files_of
 from venire.errors import FileError, InputError, MissingExtra
 from venire.labels.sources import as_table
 from venire.tools.addresses import Address, located

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from venire.cli.shared import screen
+from venire.cli.shared.tables import related_lines
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,34 +22,6 @@ if TYPE_CHECKING:
     from venire.files.audits import KnownLabels
     from venire.student import Student
 
-__all__ = [
-    "BUDGET",
-    "COSTS",
-    "EXPERT_SHARE",
-    "GOLD",
-    "JOURNAL",
-    "LABELS",
-    "LABELS_OUT",
-    "OUT",
-    "PER_ITEM",
-    "PROBABILITIES",
-    "REPORT",
-    "SEED",
-    "STUDENT",
-    "TARGET",
-    "TRUTH",
-    "budget_of",
-    "check_promise",
-    "check_report",
-    "gold_of_file",
-    "kept_promise",
-    "say_labelled",
-    "student_of",
-    "truth_of",
-    "warn_target",
-    "watched",
-    "write_labelled",
-]
 
 BUDGET = "The most to spend, in the currency of the prices."
 LABELS = "The most labels to buy."
@@ -95,7 +68,6 @@ def budget_of(
 
 
 def student_of(field: str | None) -> Student | None:
-    """The student of the option --student."""
     if field is None:
         return None
     from venire.student import Student
@@ -186,8 +158,8 @@ def say_labelled(
         promised = {} if held is None else {"guarantee": held.record()}
         print(json.dumps(done.record() | promised | (more or {}), indent=2, allow_nan=False))
         return
+    from venire.cli.shared.batches import print_labelled
     from venire.cli.shared.guarantees import guarantee_lines
-    from venire.cli.shared.label_summary import print_labelled
 
     print_labelled(done)
     if held is not None:
@@ -223,3 +195,68 @@ def _words(now: Progress, began: float) -> str:
         left = (time.monotonic() - began) * (1 - now.share) / now.share
         words += f", {left:.0f} s left" if left < 120 else f", {left / 60:.0f} min left"
     return words
+
+
+#: How many labelers are listed, those who cost most.
+LISTED = 20
+
+
+def print_labelled(done: Labelled) -> None:
+    """Print what was spent and reached, and the labelers."""
+    record = done.record()
+    budget = record["budget"] or {}
+    money = f" of {budget['money']:,.6g}" if budget.get("money") is not None else ""
+    most = f" of {budget['labels']:,}" if budget.get("labels") is not None else ""
+    print(f"items     {record['items']:,}")
+    print(f"labels    {record['labels']:,}{most}, {record['labels_per_item']:.2f} an item")
+    print(f"spent     {record['spent']:,.6g}{money}")
+    ends = ", ".join(f"{why} {count:,}" for why, count in record["reasons"].items())
+    print(f"ended     {ends}")
+    print(f"sure      {record['sure']:,}")
+    print(f"expected  {100 * record['expected_accuracy']:.1f} % right, {record['confidence']}")
+    if done.stale:
+        print("stale     remove the journal to ask again; what is in the cache costs nothing")
+    if done.checked is not None:
+        print(f"gold      {done.checked.words}")
+    if done.expert is not None:
+        print(f"expert    {done.expert.words}")
+    if record["accuracy"] is not None:
+        print(f"right     {100 * record['accuracy']:.1f} % of those of known truth")
+    if "student" in record:
+        print(f"student   {_student(record['student'])}")
+    for line in related_lines(done.relations):
+        print(f"related   {line}")
+    print()
+    _print_labelers(record["labelers"])
+
+
+def _student(record: dict[str, Any]) -> str:
+    """What became of a student, in one line."""
+    if record["agreement"] is None:
+        return "too few labels to learn from"
+    agrees = f"agrees with {100 * record['agreement']:.0f} % of the verdicts it was not taught"
+    if not record["ready"]:
+        return f"learned nothing ({agrees}), and said nothing"
+    needed = record["saves"]["labels_per_item_without"]
+    without = "more than 12" if needed is None else f"about {needed:.1f}"
+    return f"version {record['version']}, {agrees}; without it {without} labels an item"
+
+
+def _print_labelers(labelers: list[dict[str, object]]) -> None:
+    told = any(one["right_without"] is not None for one in labelers)
+    ranked = sorted(labelers, key=lambda one: (-one["spent"], -one["labels"]))  # type: ignore[operator] # they are numbers
+    wide = max(7, *(len(str(one["id"])) for one in ranked[:LISTED]))
+    tail = "  right without" if told else ""
+    print(f"{'labeler':{wide}}  labels      spent  skill  90 % interval  changed without{tail}")
+    for one in ranked[:LISTED]:
+        changed = "-" if one["changed"] is None else f"{one['changed']:,}"
+        line = (
+            f"{one['id']!s:{wide}}  {one['labels']:6,}  {one['spent']:9,.4g}  {one['skill']:5.2f}"
+            f"   {one['low']:.2f} to {one['high']:.2f}  {changed:>15}"
+        )
+        if told:
+            right = one["right_without"]
+            line += f"  {'-' if right is None else f'{100 * float(right):.1f} %':>13}"  # type: ignore[arg-type] # it is a number
+        print(line)
+    if len(ranked) > LISTED:
+        print(f"and {len(ranked) - LISTED} more")

@@ -16,17 +16,6 @@ from venire.errors import FileError, InputError
 if TYPE_CHECKING:
     from venire.audits import Guarantee
 
-__all__ = [
-    "Level",
-    "Promise",
-    "RightShare",
-    "TestingGold",
-    "drawn_gold",
-    "guarantee_file",
-    "guarantee_html",
-    "guarantee_lines",
-    "promise_of",
-]
 
 GUARANTEE = (
     "Mark verdicts of which this share is right, as 0.95, whatever the labelers do, by gold that "

@@ -1,13 +1,18 @@
-"""Messages and progress of the command line, on stderr."""
+"""Messages and progress of the command line, on stderr; what is being compiled."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO, TypeAlias
+from typing import Final, TextIO, TypeAlias
 
-__all__ = ["INTERRUPTED", "Progress", "bar", "fail", "say", "show_warning", "warn", "working"]
+from numba.core import event
+from rich.console import Console
+from rich.status import Status
+
+from venire.tools.compiling import Notice
 
 #: Called with the number done and the total.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -34,7 +39,6 @@ def fail(message: str) -> int:
 
 
 def warn(message: str) -> None:
-    """Print a warning."""
     say(f"warning: {message}")
 
 
@@ -46,7 +50,6 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A Python warning in one line, for `warnings.showwarning`."""
     warn(str(message))
 
 
@@ -90,3 +93,42 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
     with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda what: progress.update(task, description=what)
+
+
+#: Seconds between two lines where there is no terminal, and so no spinner.
+_EVERY: Final = 15.0
+
+
+@contextmanager
+def compiling(console: Console, what: str) -> Iterator[Status]:
+    """A spinner with the function that is being compiled and how many were; lines elsewhere.
+
+    >>> with compiling(Console(), "what the demo needs"):
+    ...     pass
+    """
+    Notice.given = True
+    with console.status(what) as status:
+        shown = _Shown(console, status, what)
+        with event.install_listener("numba:compile", shown):
+            yield status
+
+
+class _Shown(event.Listener):
+    """Hears of each function that is not in the cache and has to be compiled."""
+
+    def __init__(self, console: Console, status: Status, what: str) -> None:
+        self._console, self._status, self._what = console, status, what
+        self._count, self._told = 0, time.monotonic()
+
+    def on_start(self, begun: event.Event) -> None:
+        """A function is being compiled."""
+        self._count += 1
+        name = begun.data["dispatcher"].py_func.__name__
+        said = f"Compiling, the first time only: {self._what}, function {self._count} ({name})"
+        self._status.update(said)
+        if not self._console.is_terminal and time.monotonic() - self._told > _EVERY:
+            self._told = time.monotonic()
+            self._console.print(said, markup=False, highlight=False)
+
+    def on_end(self, ended: event.Event) -> None:
+        """It is compiled."""

@@ -24,18 +24,6 @@ from venire.files.trees import read_toml
 if TYPE_CHECKING:
     from venire.server.store import Storage
 
-__all__ = [
-    "FILE",
-    "STORE_COMMANDS",
-    "TABLE",
-    "StorageUrl",
-    "check_keys",
-    "chosen_stream",
-    "config_path",
-    "defaults_of",
-    "open_guest",
-    "read",
-]
 
 STORAGE = "The store: sqlite:///FILE or postgresql://..."
 
@@ -107,7 +95,6 @@ def read(path: Path | None) -> dict[str, Any]:
 
 
 def check_keys(path: Path | None, settings: Mapping[str, Any], known: Collection[str]) -> None:
-    """Refuse a key that is no setting."""
     for key in settings:
         if key not in known:
             raise UnknownName(f"setting in [{TABLE}] of {path}", key, known)

@@ -19,8 +19,7 @@ from venire.estimators.ratings.agreement import alpha_of
 from venire.estimators.ratings.ordinal import Ordinal
 from venire.estimators.scoring import TIE, right_shares
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given, vote_entropies
-from venire.labels.partitions import Spread, sizes, total
+from venire.labels.partitions import Spread, labels_given, sizes, total, vote_entropies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,15 +29,6 @@ if TYPE_CHECKING:
     from venire.labels import Repeats
     from venire.tools.addresses import PathOrAddress
 
-__all__ = [
-    "aggregate_numbers",
-    "agreement",
-    "count_truth",
-    "grounds",
-    "related",
-    "scores",
-    "summary",
-]
 
 #: How many labelers to list.
 NAMED = 3

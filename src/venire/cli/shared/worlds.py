@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from venire.scheduling import Policy
     from venire.simulation import World
 
-__all__ = [
-    "PANEL",
-    "find_callable",
-    "make_world",
-    "names_of",
-    "policy_of",
-    "user_module",
-    "warn_below_chance",
-]
-
 
 def user_module(name: str) -> ModuleType:
     """Import a module; also from the current folder.
@@ -183,7 +173,6 @@ def names_of(text: str | None) -> tuple[str, ...] | None:
 
 
 def warn_below_chance(panel: Sequence[Labeler], classes: int) -> None:
-    """Warn about labelers at or below chance."""
     low = [who.id for who in panel if (who.competence or 0) <= 1 / classes]
     if not low:
         return

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from venire.connectors.judges.answers import NotSure as NotSure
     from venire.connectors.judges.answers import Stopped as Stopped
     from venire.connectors.judges.answers import Unavailable as Unavailable
+    from venire.connectors.judges.answers import Usage as Usage
     from venire.connectors.judges.answers import voices as voices
     from venire.connectors.judges.cache import Cache as Cache
     from venire.connectors.judges.config import JudgeConfig as JudgeConfig
@@ -27,6 +28,5 @@ if TYPE_CHECKING:
     from venire.connectors.judges.judge import Judge as Judge
     from venire.connectors.judges.pairs import PairJudge as PairJudge
     from venire.connectors.judges.pairs import PositionBias as PositionBias
-    from venire.connectors.judges.usage import Usage as Usage
 else:
     __getattr__, __dir__ = attach(__name__)

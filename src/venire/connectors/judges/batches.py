@@ -25,15 +25,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from venire.connectors.judges.answers import tokens
 from venire.connectors.judges.cache import digest
 from venire.connectors.judges.config import JudgeConfig
-from venire.connectors.judges.usage import tokens
 from venire.errors import FileError
 from venire.tools.http.connections import ApiDown, ApiError, JsonApi
 from venire.tools.http.retries import doubled
 from venire.tools.untrusted import parse_json, scrubbed
-
-__all__ = ["MOST_QUESTIONS", "BatchBook", "BatchLine", "Refused"]
 
 T = TypeVar("T")
 
@@ -121,7 +119,6 @@ class BatchBook:
         return None if held is None else (held[1], json.dumps(held[2]).encode())
 
     def under_way(self, judge: str) -> list[_Batch]:
-        """The batches of a judge that have not ended."""
         return [b for b in self._batches.values() if b.judge == judge and not b.ended]
 
     def begin(self, judge: str, questions: Iterable[str]) -> _Batch:
@@ -131,7 +128,6 @@ class BatchBook:
         return self._batches[batch.name]
 
     def sent(self, batch: _Batch, file: str, id: str | None = None) -> None:
-        """Note the file of a batch, and its id."""
         self._note({"batch": batch.name, "file": file, "id": id})
 
     def end(self, batch: _Batch, answers: Mapping[str, tuple[int, Any]]) -> None:
@@ -214,7 +210,6 @@ class BatchLine:
     """Posts the questions of one judge as batches; it stands in for `Connections`."""
 
     def __init__(self, config: JudgeConfig, key: str, book: BatchBook) -> None:
-        """`key` is that of the API."""
         self._judge, self._key, self._book = config.id, key, book
         self._url = config.base_url
         headers = {"authorization": f"Bearer {key}"} if key else {}
@@ -263,7 +258,6 @@ class BatchLine:
         return held[0], {}, held[1]
 
     def scrub(self, text: str) -> str:
-        """The text without the key."""
         return scrubbed(text, self._key)
 
     async def close(self) -> None:

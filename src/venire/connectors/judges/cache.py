@@ -18,8 +18,6 @@ from typing import Any
 from venire.errors import FileError
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Cache", "digest"]
-
 _HEX = 64
 
 
@@ -70,13 +68,11 @@ class Cache:
             os.write(self._file, line)
 
     def save(self) -> None:
-        """Write the answers that were to be written late."""
         if self._late and self._file is not None:
             os.write(self._file, b"".join(self._late))
             self._late.clear()
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from venire.connectors.judges.answers import Price
 from venire.connectors.judges.cache import digest
-from venire.connectors.judges.checks import (
+from venire.connectors.judges.prompt import NOT_SURE
+from venire.files.trees import (
     BadKey,
-    Path,
+    Keys,
     check_classes,
     check_name,
     check_number,
@@ -23,10 +25,6 @@ from venire.connectors.judges.checks import (
     check_url,
     check_whole,
 )
-from venire.connectors.judges.prompt import NOT_SURE
-from venire.connectors.judges.usage import Price
-
-__all__ = ["JudgeConfig"]
 
 OPENAI, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
 
@@ -128,7 +126,7 @@ def _check_sent(name: str, said: Mapping[str, Any]) -> None:
         raise BadKey((name,), f"is not a key of a judge: did you mean {near[0]}?")
 
 
-def _price(path: Path, value: Any) -> Price:
+def _price(path: Keys, value: Any) -> Price:
     known = [f.name for f in fields(Price)]
     if not isinstance(value, Mapping) or not set(value) <= set(known):
         raise BadKey(path, f"is {value!r}, expected {{input: ..., output: ...}} per million tokens")
@@ -138,21 +136,21 @@ def _price(path: Path, value: Any) -> Price:
     return Price(**{name: float(price) for name, price in value.items()})
 
 
-def _share(path: Path, value: Any) -> float:
+def _share(path: Keys, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= value <= 1:
         raise BadKey(path, f"is {value!r}, expected a share from 0 to 1, such as 0.5 for half")
     return float(value)
 
 
-def _pair(path: Path, value: Any) -> tuple[str, str]:
+def _pair(path: Keys, value: Any) -> tuple[str, str]:
     named = isinstance(value, list) and len(value) == 2 and all(isinstance(n, str) for n in value)
     if not named or value[0] == value[1]:
         raise BadKey(path, f"is {value!r}, expected the two fields that are compared, as [a, b]")
     return value[0], value[1]
 
 
-_CHECKS: Mapping[str, Callable[[Path, Any], Any]] = {
+_CHECKS: Mapping[str, Callable[[Keys, Any], Any]] = {
     "id": check_name,
     "model": check_text,
     "prompt": check_text,

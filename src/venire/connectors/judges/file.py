@@ -21,16 +21,13 @@ from typing import Any
 
 from venire.connectors.judges.batches import BatchBook
 from venire.connectors.judges.cache import Cache
-from venire.connectors.judges.checks import BadKey, shown_path
 from venire.connectors.judges.config import JudgeConfig
 from venire.connectors.judges.judge import Judge
-from venire.connectors.judges.media import Media
 from venire.connectors.judges.pairs import PairJudge
+from venire.connectors.judges.prompt import Media
 from venire.errors import FileError
-from venire.files.trees import Tree, read_tree
+from venire.files.trees import BadKey, Tree, read_tree, shown_path
 from venire.tools.csv_rows import shown
-
-__all__ = ["AnyJudge", "judges_of", "open_judges", "read_judges"]
 
 AnyJudge = Judge | PairJudge
 

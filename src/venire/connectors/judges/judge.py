@@ -24,21 +24,24 @@ from venire.connectors.judges.answers import (
     NotSure,
     Stopped,
     Unavailable,
+    Usage,
     pooled,
+    tokens,
 )
 from venire.connectors.judges.batches import MOST_QUESTIONS, BatchBook, BatchLine, Refused
 from venire.connectors.judges.cache import Cache, digest
 from venire.connectors.judges.config import JudgeConfig
-from venire.connectors.judges.media import Media
-from venire.connectors.judges.prompt import NOT_SURE, Message, Prompt, guessed_tokens, schema
-from venire.connectors.judges.reading import label_confidence, read_label, read_rationale
-from venire.connectors.judges.responses import Completion, classify
-from venire.connectors.judges.usage import Usage, tokens
+from venire.connectors.judges.prompt import NOT_SURE, Media, Message, Prompt, guessed_tokens, schema
+from venire.connectors.judges.reading import (
+    Completion,
+    classify,
+    label_confidence,
+    read_label,
+    read_rationale,
+)
 from venire.errors import FetchError, InputError
 from venire.tools.http.connections import Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong
-
-__all__ = ["Judge"]
 
 T = TypeVar("T")
 
@@ -472,7 +475,6 @@ def _unusable(done: Completion) -> str:
 
 
 def _own_text(done: Completion) -> tuple[str, str | None]:
-    """The text of an answer of its own."""
     why = _unusable(done)
     return why or "empty", (done.text.strip() or None) if not why else None
 

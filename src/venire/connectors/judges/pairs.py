@@ -18,8 +18,6 @@ from venire.connectors.judges.answers import Answer, JudgeFault, NoLabel, pooled
 from venire.connectors.judges.judge import Judge
 from venire.errors import InputError
 
-__all__ = ["PairJudge", "PositionBias"]
-
 
 @dataclass
 class PositionBias:
@@ -113,7 +111,6 @@ class PairJudge:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._judge.close()
 
     async def probe(self, item: Any, classes: Sequence[str] | None = None) -> str:

@@ -15,14 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from venire.audits.intervals import share_interval
 from venire.connectors.judges.answers import JudgeFault
 from venire.connectors.judges.file import AnyJudge
 from venire.connectors.judges.pairs import PairJudge
 from venire.errors import InputError
 from venire.labels import LabelTable
-from venire.tools.shares import share_interval
-
-__all__ = ["check_judges", "forecast", "judge_lines", "judges_html", "judges_record"]
 
 #: Half of Wilson's and the bias's 95 %, in standard errors.
 _Z: Final = 1.96

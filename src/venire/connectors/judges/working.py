@@ -12,8 +12,6 @@ from venire.connectors.judges.answers import Answer, NotSure
 from venire.connectors.judges.file import AnyJudge
 from venire.connectors.judges.pairs import PairJudge
 
-__all__ = ["JudgeReport", "label_stream"]
-
 
 @dataclass
 class JudgeReport(CrewReport):

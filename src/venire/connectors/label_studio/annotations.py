@@ -21,18 +21,6 @@ from venire.errors import InputError, UnknownName
 from venire.files.label_config import Control
 from venire.model import NoWork
 
-__all__ = [
-    "Desk",
-    "Hearing",
-    "Key",
-    "Person",
-    "Reader",
-    "Tally",
-    "annotator",
-    "choose_people",
-    "make_tabs",
-]
-
 
 @dataclass
 class Tally(rounds.Tally):
@@ -151,16 +139,13 @@ class Desk:
         self.finished = False
 
     def item(self, task: int) -> str:
-        """The item of a task."""
         return f"{self._project}-{task}"
 
     def task(self, item: str) -> int | None:
-        """The task of an item; None for an item that is from elsewhere."""
         project, _, task = item.partition("-")
         return int(task) if project == str(self._project) and task.isdecimal() else None
 
     def holders(self, task: int) -> list[str]:
-        """Who holds a task, the earliest first."""
         return [labeler for held, labeler in self.tokens if held == task]
 
     async def restore(self, labelers: Iterable[str]) -> None:

@@ -11,8 +11,6 @@ from venire.errors import FileError
 from venire.files.label_config import Control
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Exported", "read_export", "with_verdicts"]
-
 
 class Exported(NamedTuple):
     """The labels of an export, (task, worker, label), and what could not be taken, by reason."""
@@ -107,7 +105,6 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
 
 @contextmanager
 def _as_exported(path: Path) -> Iterator[None]:
-    """An error for what Label Studio does not export, wherever it is found."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

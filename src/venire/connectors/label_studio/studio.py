@@ -111,7 +111,6 @@ class LabelStudio(JsonApi):
         return [task async for page in self._pages([holding()]) for task in page]
 
     async def tasks(self, ids: Sequence[int]) -> list[dict[str, Any]]:
-        """The tasks of these ids that exist."""
         found: list[dict[str, Any]] = []
         for k in range(0, len(ids), PAGE):
             query = _where("id", "in_list", "List", list(ids[k : k + PAGE]))
@@ -124,16 +123,13 @@ class LabelStudio(JsonApi):
         return list(page["tasks"])
 
     async def change_task(self, id: int, **fields: Any) -> None:
-        """Change fields of a task; `data` replaces all of its data."""
         await self._call("PATCH", f"/api/tasks/{id}", fields)
 
     async def predict(self, task: int, result: Any, score: float, version: str) -> None:
-        """Leave a prediction with a task."""
         body = {"task": task, "result": result, "score": score, "model_version": version}
         await self._call("POST", "/api/predictions", body)
 
     async def remove_prediction(self, id: int) -> None:
-        """Delete a prediction."""
         await self._call("DELETE", f"/api/predictions/{id}")
 
     async def _pages(

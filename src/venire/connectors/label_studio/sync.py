@@ -30,8 +30,6 @@ from venire.connectors.rounds import Intake, Leaving, Rounds, Verdict, ensure_st
 from venire.errors import InputError
 from venire.files.label_config import Control, find_control
 
-__all__ = ["VERSION", "Sync", "changes", "put"]
-
 #: The model version of the predictions.
 VERSION: Final = "venire"
 

@@ -35,20 +35,6 @@ from venire.batch import Answer, NoAnswer
 from venire.errors import InputError, UnknownName, VenireError
 from venire.tools.lazy import library
 
-__all__ = [
-    "KINDS",
-    "Batching",
-    "Inputs",
-    "Lost",
-    "Model",
-    "Template",
-    "answers_of",
-    "at_path",
-    "check_path",
-    "margins_of",
-    "shares_of",
-]
-
 Floats = NDArray[np.float64]
 
 #: What the numbers of a model may be.
@@ -199,7 +185,6 @@ class Batching:
     """
 
     def __init__(self, call: Callable[[list[Any]], Any], most: int, parallel: int = 1) -> None:
-        """At most `most` items a call, and `parallel` calls at once."""
         self._call, self._most = call, most
         self._room = asyncio.Semaphore(parallel)
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []

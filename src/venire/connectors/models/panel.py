@@ -34,8 +34,6 @@ from venire.connectors.crew import CrewReport, Hand, OpenClient, Ready, work_tog
 from venire.connectors.models.model import Batching
 from venire.errors import InputError, UnknownName
 
-__all__ = ["KINDS", "label_stream", "model_of", "read_panel_of_models"]
-
 
 async def label_stream(
     callers: Sequence[Caller],

@@ -24,8 +24,6 @@ from venire.connectors.traces.source import (
 )
 from venire.tools.http.connections import ApiError, JsonApi, are
 
-__all__ = ["Langfuse"]
-
 QUEUES: Final = "/api/public/annotation-queues"
 TRACES: Final = "/api/public/traces"
 SCORES: Final = "/api/public/scores"
@@ -65,7 +63,6 @@ class Langfuse(JsonApi):
             yield await self.some(list(traces))
 
     async def some(self, ids: Sequence[str]) -> list[Trace]:
-        """The traces of these ids that exist."""
         room = asyncio.Semaphore(AT_ONCE)
 
         async def one(id: str) -> Trace | None:

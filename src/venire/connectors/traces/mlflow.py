@@ -22,8 +22,6 @@ from venire.connectors.traces.source import (
 )
 from venire.tools.http.connections import ApiError, JsonApi, are
 
-__all__ = ["Mlflow"]
-
 #: Where traces and experiments are.
 TRACES: Final = "/api/3.0/mlflow/traces"
 BY_NAME: Final = "/api/2.0/mlflow/experiments/get-by-name"

@@ -22,8 +22,6 @@ from venire.connectors.traces.source import (
 )
 from venire.tools.http.connections import JsonApi, are
 
-__all__ = ["Phoenix"]
-
 
 class Phoenix(JsonApi):
     """The spans of a project that have annotations of one name, and those that have none."""

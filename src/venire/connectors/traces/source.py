@@ -15,21 +15,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, Self
 
-__all__ = [
-    "OURS",
-    "PAGE",
-    "RETRY_SECONDS",
-    "Found",
-    "Note",
-    "Source",
-    "Trace",
-    "Verdict",
-    "as_text",
-    "bearer",
-    "explained",
-    "give_verdicts",
-]
-
 #: Traces in one request.
 PAGE: Final = 100
 

@@ -19,8 +19,6 @@ from venire.connectors.traces.source import PAGE, Found, Note, Source, Trace, Ve
 from venire.errors import InputError
 from venire.tools.http.connections import ApiError
 
-__all__ = ["Tally", "TraceSync"]
-
 #: Pages that a round reads; the next one goes on behind them.
 PAGES: Final = 10
 

@@ -19,8 +19,6 @@ from venire.errors import InputError
 from venire.estimators.passes.em import arrange
 from venire.labels import Codes, LabelTable
 
-__all__ = ["LABELS", "MOST", "Blocks"]
-
 Floats = NDArray[np.float64]
 
 #: The fewest labels of a block: below that, starting a thread costs more than it saves.

@@ -22,23 +22,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.tools import splitmix
+from venire.tools import draws
 from venire.tools.compiling import inlined, threaded
-from venire.tools.splitmix import GOLDEN
-
-__all__ = [
-    "CHUNK",
-    "arrange",
-    "count_pass",
-    "draw_pass",
-    "full_pass",
-    "odds_shares",
-    "one_coin_pass",
-    "pair_pass",
-    "share_pass",
-    "sigmoids",
-    "weigh_pass",
-]
+from venire.tools.draws import GOLDEN
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -447,7 +433,7 @@ def count_pass(lengths: Ints, code: Codes, order: Codes, sums: Floats, posterior
     return float(order.size - lengths[0])
 
 
-mix = inlined(splitmix.mix)
+mix = inlined(draws.mix)
 
 
 @threaded()

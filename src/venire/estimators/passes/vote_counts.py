@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from venire.tools.compiling import threaded
 
-__all__ = ["agreement_pass", "certain_share", "count_labels", "dependence_pass", "vote_pass"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 

@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
-from venire.labels.counts import vote_counts, vote_entropies
-from venire.labels.partitions import Table, total
+from venire.labels.partitions import Table, total, vote_counts, vote_entropies
 from venire.labels.sources import as_table
 from venire.labels.sources.truth import as_ordered, numbers_of
-
-__all__ = ["Level", "alpha_of", "coincidences", "krippendorff_alpha", "vote_entropy"]
 
 Floats = NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]

@@ -17,8 +17,6 @@ from venire.estimators.convergence import Monitor
 from venire.estimators.frames import Backend, frame_of
 from venire.labels.sources.truth import COMPARISON_COLUMNS, Comparisons, as_comparisons
 
-__all__ = ["BradleyTerry"]
-
 Floats = NDArray[np.float64]
 
 #: The start, the bounds and the tolerance of learning the spread.

@@ -32,8 +32,6 @@ from venire.estimators.ratings.agreement import alpha_of, coincidences
 from venire.labels.partitions import Partitions, Table, total
 from venire.labels.sources.truth import as_ordered, numbers_of
 
-__all__ = ["Ordinal", "RaterTypes", "order_strength", "rater_types"]
-
 #: Pairs of classes that would meet less often than this by chance are ignored.
 _FEWEST: Final = 10.0
 

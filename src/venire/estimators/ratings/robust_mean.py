@@ -17,8 +17,6 @@ from venire.estimators.frames import Backend, frame_of
 from venire.labels import LabelTable
 from venire.labels.sources.truth import as_ratings
 
-__all__ = ["RobustMean"]
-
 Floats = NDArray[np.float64]
 
 #: Pseudo-labels of each labeler, with the panel's variance.

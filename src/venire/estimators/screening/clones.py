@@ -27,22 +27,9 @@ from scipy.special import bdtrc, betaln, ndtr, ndtri, xlog1py, xlogy
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given
-from venire.labels.partitions import Table, gathered, total
+from venire.labels.partitions import Table, gathered, labels_given, total
 from venire.labels.sources import as_labels
 from venire.labels.table import drop_empty, keep_labels
-
-__all__ = [
-    "CloneGroup",
-    "ClonePair",
-    "Clones",
-    "PairCounts",
-    "Panel",
-    "find_clones",
-    "fit_panel",
-    "manageable",
-    "panel_pairs",
-]
 
 #: A pair that stands out by more than this is left out when the l are fitted.
 OUTLIER: Final = 3.0

@@ -37,18 +37,7 @@ from venire.estimators.base import Floats
 from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.screening.clones import manageable
 from venire.labels import LabelTable
-from venire.labels.counts import item_draws, label_draws, said_counts
-from venire.labels.partitions import Table
-
-__all__ = [
-    "DEPENDENT",
-    "UNKNOWN",
-    "USUAL",
-    "Independence",
-    "Pairs",
-    "beyond_noise",
-    "independence",
-]
+from venire.labels.partitions import Table, item_draws, label_draws, said_counts
 
 Ints = NDArray[np.int64]
 

@@ -55,8 +55,6 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["PER", "Drift", "DriftMonitor"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

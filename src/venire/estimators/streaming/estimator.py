@@ -37,8 +37,6 @@ from venire.estimators.streaming.state import (
 from venire.labels import LabelTable, Names, Repeats
 from venire.paper.accuracy import clamp_confusions, one_coin
 
-__all__ = ["StreamViews", "Streaming"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

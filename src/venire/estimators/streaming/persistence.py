@@ -39,7 +39,6 @@ from venire.estimators.streaming.state import Found, StreamState
 if TYPE_CHECKING:
     from venire.estimators.streaming.estimator import Streaming
 
-__all__ = ["VERSION", "load", "old_labels", "pack", "save", "unpack"]
 
 S = TypeVar("S", bound="Streaming")
 

@@ -40,29 +40,6 @@ from venire.estimators.streaming.drift import DriftMonitor
 from venire.labels import Codes, LabelTable, Names, Repeats
 from venire.labels.table import slice_items
 
-__all__ = [
-    "FIRST_LOOK",
-    "ITEM",
-    "LABELER",
-    "SAID",
-    "WATCHED",
-    "Finals",
-    "Found",
-    "StreamState",
-    "changed_since",
-    "codes_of",
-    "distinct",
-    "latest",
-    "latest_shares",
-    "listed",
-    "not_repeated",
-    "numbered",
-    "opinions",
-    "pick",
-    "posteriors",
-    "watch",
-]
-
 Ints = NDArray[np.int64]
 
 #: Columns of a remembered label.
@@ -143,7 +120,6 @@ def _told(labels: Ints, confusions: Floats) -> Floats:
 
 
 def _others(labels: Ints, confusions: Floats, prior: Floats) -> Floats:
-    """For each label, the posterior of its item from the other labels."""
     items, logs = opinions(labels, confusions, prior)
     return posteriors(logs[np.searchsorted(items, labels[:, ITEM])] - _told(labels, confusions))
 

@@ -24,15 +24,6 @@ from numpy.typing import NDArray
 
 from venire.estimators.truth.logit import softmax
 
-__all__ = [
-    "FEWEST",
-    "Calibration",
-    "certainty_by_gold",
-    "fitted_calibration",
-    "most_shown",
-    "without_own_gold",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-__all__ = ["Logit", "fit_logit", "log_sums", "softmax"]
 
 #: Newton steps; a handful is enough, since the penalised likelihood is concave.
 STEPS: Final = 50

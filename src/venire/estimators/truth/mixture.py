@@ -46,8 +46,6 @@ from venire.estimators.votes import soft_counts
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Table, each, total
 
-__all__ = ["Mixture", "candidate_rows", "mixture_by_gold", "weighed"]
-
 Ints = NDArray[np.int64]
 
 #: Prior masses: of aggregates, of labelers alone, of votes taught by gold; among the aggregates
@@ -349,7 +347,6 @@ def candidate_rows(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> 
 
 
 def _posteriors(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> Floats:
-    """The posteriors of one table."""
     rows, item, K = candidate_rows(table, mixture, *aggregates), table.item, len(table.classes)
     q = np.einsum("c,cik->ik", mixture.weights, rows)
     usual, own = rows[0], mixture.tables[table.labeler, table.said]

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, pieces, total
 
-__all__ = ["MOST_GOLD", "Sample", "centred", "gold_sample"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -20,7 +20,6 @@ from venire.labels.partitions import Table, total
 if TYPE_CHECKING:
     from venire.estimators.base import BaseEstimator
 
-__all__ = ["ALONE", "Checked", "another_mix", "explanations", "taught"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

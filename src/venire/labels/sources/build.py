@@ -263,7 +263,6 @@ def _table(
     merge: bool,
     tell: Tell | None,
 ) -> LabelTable:
-    """A table with at least `fewest` classes."""
     made = coded_sheet(labels, columns, "labels", wide, merge, tell)
     (task, worker, label), columns, blame = made
     try:
@@ -390,7 +389,6 @@ def _by_class(
     from_file: bool,
     fewest: int,
 ) -> Coded:
-    """The labels with the codes of their classes, in order."""
     names: Names = label.names
     if len(names) > MOST_CLASSES:
         message = f"{column} has {len(names)} distinct values, expected at most {MOST_CLASSES}"
@@ -446,7 +444,6 @@ def _check_count(classes: tuple[Hashable, ...], column: str, fewest: int) -> Non
 
 
 def _repeated_row(task: Coded, worker: Coded) -> int | None:
-    """The first row whose task and worker were there before."""
     pair = task.codes.astype(np.int64) * len(worker.names) + worker.codes
     order = np.argsort(pair, kind="stable")
     again = order[1:][pair[order][1:] == pair[order][:-1]]

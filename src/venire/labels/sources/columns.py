@@ -24,21 +24,6 @@ from venire.errors import InputError
 from venire.labels import Codes, Names
 from venire.tools.lazy import library
 
-__all__ = [
-    "FRAMES",
-    "Coded",
-    "Fault",
-    "NoRows",
-    "as_text",
-    "as_whole",
-    "coded",
-    "columns_of",
-    "first_row",
-    "like",
-    "missing",
-    "pick",
-]
-
 #: As Python writes a whole number, within 64 bits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -130,7 +115,6 @@ def coded(values: Any, column: str) -> Coded:
 
 
 def first_row(values: Coded, code: int) -> int:
-    """The first row with a code."""
     return int(np.argmax(values.codes == code))
 
 
@@ -265,7 +249,6 @@ def _unhashable(values: Sequence[Any], column: str) -> Fault:
 
 
 def missing(column: str, shown: str) -> str:
-    """What to say of a missing value."""
     return f"{column} is {shown}, expected a value in every row: fill it in, or drop the row"
 
 

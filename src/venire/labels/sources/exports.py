@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple
 from venire.errors import FileError
 from venire.tools.addresses import PathOrAddress
 
-__all__ = ["Export", "export_of", "is_export"]
-
 Record = Mapping[str, Any]
 
 #: How the column of those who answered a question of Argilla ends.
@@ -173,7 +171,6 @@ def _promptfoo(path: PathOrAddress, records: Sequence[Record]) -> Iterator[Said]
 
 
 def _inspect(path: PathOrAddress, records: Sequence[Record]) -> Iterator[Said]:
-    """Each sample is an item, each scorer a judge of it."""
     for sample in records[0]["samples"]:
         epoch = sample.get("epoch", 1)
         item = sample["id"] if epoch == 1 else f"{sample['id']}/{epoch}"

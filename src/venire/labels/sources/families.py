@@ -16,8 +16,6 @@ from venire.labels.sources.sheets import file_head, has_header
 from venire.tools.addresses import PathOrAddress, located, readable
 from venire.tools.csv_rows import read_rows
 
-__all__ = ["FAMILY_COLUMNS", "as_families"]
-
 #: What the columns are called in a table of labels.
 FAMILY_COLUMNS: Final = ("worker", "family")
 

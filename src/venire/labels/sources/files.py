@@ -35,17 +35,6 @@ from venire.tools.addresses import PathOrAddress, readable
 from venire.tools.csv_rows import Dialect, dialect_of, read_rows
 from venire.tools.untrusted import parse_json
 
-__all__ = [
-    "FileColumns",
-    "is_json_lines",
-    "is_parquet",
-    "is_path",
-    "line_of",
-    "read_columns",
-    "read_json_lines",
-    "read_records",
-]
-
 
 def is_json_lines(path: PathOrAddress) -> bool:
     """Whether a file is JSON Lines, by its ending.
@@ -85,7 +74,6 @@ def read_records(path: PathOrAddress) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def line_of(path: PathOrAddress, row: int) -> int:
-    """The line on which a row stands; the first row is 0, the first line 1."""
     return next(islice(_lines(path), row, None))[0]
 
 
@@ -102,7 +90,6 @@ def _record(path: PathOrAddress, line: int, text: str) -> dict[str, Any]:
 
 
 def _lines(path: PathOrAddress) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             yield from ((i, text) for i, text in enumerate(file, start=1) if text.strip())
@@ -192,7 +179,6 @@ def _csv_by_lines(path: PathOrAddress, columns: Sequence[str]) -> list[Coded]:
 
 
 def _csv_by_pyarrow(path: PathOrAddress, columns: Sequence[str]) -> list[Coded] | None:
-    """The columns, coded; None if the csv module has to read them."""
     try:
         import pyarrow as pa
         from pyarrow import csv as arrow

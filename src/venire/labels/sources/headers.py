@@ -16,8 +16,6 @@ from typing import Any, Final
 from venire.errors import InputError
 from venire.tools.csv_rows import number
 
-__all__ = ["Layout", "Sample", "layout_of", "role_names"]
-
 #: The first values of each column.
 Sample = Mapping[str, Sequence[Any]]
 
@@ -256,7 +254,6 @@ def _said(values: Sequence[Any]) -> set[str]:
 
 
 def _filled(values: Sequence[Any]) -> Iterator[Any]:
-    """The values that are there."""
     return (v for v in values if v is not None and v == v and str(v).strip())
 
 

@@ -32,18 +32,6 @@ from venire.tools.csv_rows import dialect_of, read_head, read_rows
 from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json
 
-__all__ = [
-    "COLUMNS",
-    "TRUTH_COLUMNS",
-    "Blame",
-    "Sheet",
-    "file_head",
-    "has_header",
-    "listed",
-    "read_sheet",
-    "resolved",
-]
-
 #: What the columns of a table of labels, and of truths, are called unless one says otherwise.
 COLUMNS: Final = ("task", "worker", "label")
 TRUTH_COLUMNS: Final = ("task", "label")
@@ -118,7 +106,6 @@ def resolved(path: PathOrAddress, columns: Sequence[str], what: str) -> tuple[st
 def _layout(
     names: list[str], sample: dict[str, list[Any]], columns: Sequence[str], what: str, wide: bool
 ) -> Layout | None:
-    """The layout; None if the columns are as they are called."""
     usual = tuple(columns) in (COLUMNS, TRUTH_COLUMNS)
     if wide and not usual:
         known = {str(name).strip().lower(): name for name in names}
@@ -187,7 +174,6 @@ def _some(values: Any) -> list[Any]:
 
 
 def listed(values: Any) -> list[Any]:
-    """The values of a column as a list."""
     for method in ("to_pylist", "tolist", "to_list"):
         if hasattr(values, method):
             found: list[Any] = getattr(values, method)()

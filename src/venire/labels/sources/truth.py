@@ -113,7 +113,6 @@ def as_comparisons(source: Any, columns: Sequence[str] = COMPARISON_COLUMNS) -> 
 
 
 def _placed(column: Coded, place: dict[str, int]) -> Ints:
-    """The codes of a column in the numbering of all things."""
     texts = [str(name) for name in column.names]
     moved = [place.get(text, _TIE if text.lower() in TIES else _NOBODY) for text in texts]
     return np.array(moved, np.int64)[column.codes]
@@ -371,7 +370,6 @@ def truth_of(truth: Any, item: Hashable, columns: Sequence[str] = TRUTH_COLUMNS)
 
 
 def _places(names: Sequence[Any], among: Any, otherwise: int) -> NDArray[np.int64]:
-    """Where each name stands among others."""
     if isinstance(among, np.ndarray):
         among = among.tolist()
     place = {name: i for i, name in enumerate(among)}

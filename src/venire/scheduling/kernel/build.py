@@ -48,21 +48,17 @@ from venire.scheduling.kernel.desk import (
     forget,
     with_rows_of,
 )
-from venire.scheduling.kernel.eligibility import any_eligible, in_group, mark_barred
-from venire.scheduling.kernel.exits import make_settle
-from venire.scheduling.kernel.labels import find, make_hear, revalue
+from venire.scheduling.kernel.rows import (
+    any_eligible,
+    find,
+    in_group,
+    make_hear,
+    make_settle,
+    mark_barred,
+    revalue,
+)
 from venire.scheduling.kernel.verdicts import add_up, add_votes, confidence_in
 from venire.tools.compiling import inlined, kernel
-
-__all__ = [
-    "compiled",
-    "next_short",
-    "note_rows",
-    "note_stand",
-    "put_to_work",
-    "refile_all",
-    "survey",
-]
 
 Ints = NDArray[np.int64]
 
@@ -115,7 +111,6 @@ def note(desk: Desk, row: int, cursors: Ints) -> int:
 
 @kernel
 def note_stand(desk: Desk, row: int, cursors: Ints) -> int:
-    """Write where a row stands, and return it."""
     return note(desk, row, cursors)
 
 

@@ -25,7 +25,7 @@ slots work on the same records:
     held      evidence by pair of classes: one label of everybody present, one average label,
               and all labels of a slot
     bins      how many rows want how much evidence at which price (see queue_price.py)
-    stalls    rows that buy evidence, in no order; bids: those that may in this slot (market.py)
+    stalls    rows that buy evidence, in no order; bids: those that may in this slot (waterfill.py)
     chosen    rows picked for this slot (the second half: for sorting); ahead: forecasts
     meta      counters and the settings of the policy
 

@@ -22,22 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.scheduling.kernel.desk import FREE_SHELF, SERVING, TOUCHES, Desk, Records, room
-from venire.scheduling.kernel.eligibility import barred
+from venire.scheduling.kernel.rows import barred
 from venire.tools.compiling import inlined
-
-__all__ = [
-    "begin_serving",
-    "dequeue",
-    "enqueue",
-    "make_for_served",
-    "make_heap",
-    "make_turn",
-    "move",
-    "pop",
-    "push",
-    "put",
-    "release",
-]
 
 
 @inlined

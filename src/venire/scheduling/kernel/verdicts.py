@@ -29,22 +29,6 @@ from venire.scheduling.kernel.desk import (
 )
 from venire.tools.compiling import inlined, kernel
 
-__all__ = [
-    "add_up",
-    "add_votes",
-    "believe",
-    "charged",
-    "check_c",
-    "confidence_in",
-    "decide_apart",
-    "decide_gone",
-    "decide_row",
-    "depart",
-    "leaning",
-    "let_go_row",
-    "with_tones",
-]
-
 
 def check_c(c: float) -> None:
     """Validate the constant c of the accuracy proxy."""

@@ -65,8 +65,6 @@ from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence, clamp_confusions, one_coin
 from venire.scheduling.base import Floats, Ints
 
-__all__ = ["BETTER_THAN_CHANCE", "RHO", "USUAL", "Estimate", "Guess", "Memory", "distinct_classes"]
-
 Arrays = dict[str, NDArray[Any]]
 
 #: Right and wrong pseudo-labels of a labeler without a stated competence.

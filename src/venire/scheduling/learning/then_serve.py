@@ -39,15 +39,12 @@ from venire.scheduling.kernel.desk import (
     room,
     touch,
 )
-from venire.scheduling.kernel.eligibility import may_take
-from venire.scheduling.kernel.exits import set_due
 from venire.scheduling.kernel.queues import begin_serving
+from venire.scheduling.kernel.rows import may_take, set_due
 from venire.scheduling.learning.estimates import RHO, Estimate, distinct_classes
 from venire.scheduling.learning.while_serving import LONGEST, Periods
 from venire.tools.compiling import kernel
 from venire.tools.draws import below
-
-__all__ = ["Algorithm2", "LearnThenServe", "OneForAll"]
 
 
 @kernel

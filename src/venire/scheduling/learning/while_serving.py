@@ -62,8 +62,6 @@ from venire.scheduling.learning.estimates import (
     distinct_classes,
 )
 
-__all__ = ["GROWTH", "LONGEST", "LearnWhileServing", "Periods"]
-
 Model = Literal["dawid-skene", "one-coin"]
 
 

@@ -1,1 +1,1 @@
-"""Other policies than Algorithm 1; the private parts of each sit beside it."""
+"""The policies, a file each: `greedy` is Algorithm 1."""

@@ -27,8 +27,6 @@ from venire.scheduling.kernel.desk import (
     room,
     touch,
 )
-from venire.scheduling.kernel.eligibility import eligible_count, may_take
-from venire.scheduling.kernel.exits import set_due
 from venire.scheduling.kernel.queues import (
     begin_serving,
     dequeue,
@@ -38,10 +36,9 @@ from venire.scheduling.kernel.queues import (
     move,
     release,
 )
+from venire.scheduling.kernel.rows import eligible_count, may_take, set_due
 from venire.tools.compiling import inlined, kernel
 from venire.tools.draws import below
-
-__all__ = ["Everyone", "FixedOverlap", "Random", "RoundRobin"]
 
 #: A turn takes rows that score above this: all.
 NONE: Final = -1e300
@@ -105,7 +102,6 @@ class OverlapPolicy(Policy):
             raise InputError(f"got an overlap of {self.overlap}, expected at least 1 label an item")
 
     def settings(self) -> tuple[int, ...]:
-        """The overlap."""
         return (self.overlap,)
 
 
@@ -322,7 +318,6 @@ class Random(OverlapPolicy):
     built: ClassVar[Kernels] = compiled(enter_pool, leave_pool, serve_at_random)
 
     def settings(self) -> tuple[int, ...]:
-        """The overlap and the seed."""
         return (self.overlap, self.seed)
 
 

@@ -40,8 +40,6 @@ from venire.paper import utility
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.kernel.build import compiled
 from venire.scheduling.kernel.desk import EXHAUSTED, NO_GAIN, Desk, room, touch
-from venire.scheduling.kernel.eligibility import best_gain, eligible_count
-from venire.scheduling.kernel.exits import set_due
 from venire.scheduling.kernel.queues import (
     begin_serving,
     dequeue,
@@ -50,9 +48,8 @@ from venire.scheduling.kernel.queues import (
     make_turn,
     move,
 )
+from venire.scheduling.kernel.rows import best_gain, eligible_count, set_due
 from venire.tools.compiling import inlined, kernel
-
-__all__ = ["Greedy", "bound", "file_row", "refile_at", "score", "take"]
 
 FAR: Final = 2**62
 

@@ -36,13 +36,17 @@ from venire.scheduling.kernel.desk import (
     drop_from_pool,
     put_in_pool,
 )
-from venire.scheduling.kernel.eligibility import first_eligible, labeler_at, next_eligible
-from venire.scheduling.kernel.exits import make_settle, never_due_row, set_due_row
+from venire.scheduling.kernel.rows import (
+    first_eligible,
+    labeler_at,
+    make_settle,
+    never_due_row,
+    next_eligible,
+    set_due_row,
+)
 from venire.scheduling.kernel.verdicts import decide_row
 from venire.scheduling.policies.greedy import take
 from venire.tools.compiling import inlined, kernel
-
-__all__ = ["ItemView", "LabelerView", "PythonPolicy", "Situation"]
 
 residual = inlined(utility.residual)
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from venire.audits import ErrorBound
-from venire.audits.betting import check_level
+from venire.audits.intervals import check_level
 from venire.errors import Archived, Conflict, InputError, StateError, TooMuch
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.console_messages import Reviewed

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from venire.audits.betting import check_level
+from venire.audits.intervals import check_level
 from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
 from venire.model import ItemStatus, NoteKind
 from venire.server.console_messages import TrendsView
@@ -92,6 +92,8 @@ class ReadOperations:
         check_cursor("exits", after, live.segment.exits if live.segment else 0)
         read = self.runtime.storage.exits
         rows = await self._after(stream, read, lambda position: position.exit, after, wait, limit)
+        if not rows:  # nothing came, or the stream was deleted meanwhile
+            return []
         proven = await guarantee_of(self.runtime, await self.runtime.live_stream(stream))
         return [marked_exit(row, proven) for row in rows]
 

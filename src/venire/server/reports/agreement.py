@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
+from venire.audits.intervals import share_interval
 from venire.server.panel_messages import AgreementView, GoldAgreement, PairAgreement
 from venire.server.store import LabelRow, Storage
-from venire.tools.shares import share_interval
 
 #: How many of the latest labels to look at, and of how many labelers the pairs are listed.
 LABELS: Final = 20_000

@@ -11,8 +11,8 @@ from venire.server.settings import ServiceSettings
 from venire.server.store import WebhookRow
 from venire.server.webhooks.retry_schedule import MAX_RETRY_AFTER
 from venire.server.webhooks.signing import headers
+from venire.tools.http.connections import resolve
 from venire.tools.http.retries import retry_after
-from venire.tools.http.targets import resolve
 
 
 class Poster:

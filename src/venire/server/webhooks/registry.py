@@ -28,7 +28,7 @@ from venire.server.webhooks.deliveries import Deliveries
 from venire.server.webhooks.posting import Poster
 from venire.server.webhooks.signing import shown
 from venire.server.webhooks.texts import Format, address_of, format_of, kept_as, text_of
-from venire.tools.http.targets import resolve
+from venire.tools.http.connections import resolve
 
 
 class Webhooks:

@@ -21,20 +21,6 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-__all__ = [
-    "Backoff",
-    "Halt",
-    "Limits",
-    "Pacer",
-    "Patience",
-    "Reject",
-    "Retry",
-    "TooLong",
-    "doubled",
-    "fault_of",
-    "retry_after",
-]
-
 #: The first and the longest backoff of a request, in seconds.
 FIRST, LONGEST = 0.1, 10.0
 
@@ -240,7 +226,6 @@ class Pacer:
         return max(0.0, self._free_at - now)
 
     def take(self, units: float, now: float) -> None:
-        """Take a number of units now."""
         self._free_at = max(self._free_at, now - SLACK) + units * self._seconds
 
     def correct(self, units: float) -> None:
@@ -275,7 +260,6 @@ class Limits:
             yield
 
     def used(self, guessed: int, tokens: int) -> None:
-        """Correct the guess by what the answer reports."""
         if self._tokens:
             self._tokens.correct(tokens - guessed)
 

@@ -27,8 +27,7 @@ from venire.connectors.judges import (
 )
 from venire.connectors.judges.answers import pooled
 from venire.connectors.judges.cache import digest
-from venire.connectors.judges.reading import label_confidence, read_label
-from venire.connectors.judges.responses import classify
+from venire.connectors.judges.reading import classify, label_confidence, read_label
 from venire.errors import FileError, InputError
 from venire.tools.http.retries import Pacer, retry_after
 

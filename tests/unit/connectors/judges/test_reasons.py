@@ -18,8 +18,7 @@ from venire.batch.asking import close_labelers
 from venire.budget import Budget
 from venire.connectors.judges import Answer, Cache, Judge, NoLabel, NotSure
 from venire.connectors.judges.file import judges_of
-from venire.connectors.judges.media import Media
-from venire.connectors.judges.prompt import NOT_SURE
+from venire.connectors.judges.prompt import NOT_SURE, Media
 
 
 def png(shade: int = 0) -> bytes:
@@ -196,7 +195,7 @@ def test_what_may_not_be_sent_is_not(source: str, message: str, tmp_path: Path) 
 
 
 def test_what_is_too_large_or_gone_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("venire.connectors.judges.media.MOST", 100)
+    monkeypatch.setattr("venire.connectors.judges.prompt.MOST", 100)
     pictures = Pictures(cat=png() * 9)
     with judging() as server, serving(pictures):
         settings = config(server, prompt="{{ photo | image }}", fetch_private=True)

@@ -35,13 +35,13 @@ from typing import Final
 
 from venire.scheduling.base import PolicyMemory
 from venire.scheduling.kernel.desk import COSTLY, POOLED, PRICED, SETTING, Desk
-from venire.scheduling.kernel.eligibility import (
+from venire.scheduling.kernel.queues import make_heap
+from venire.scheduling.kernel.rows import (
     first_eligible,
     labeler_at,
     new_stamp,
     next_eligible,
 )
-from venire.scheduling.kernel.queues import make_heap
 from venire.scheduling.policies.realised.item_value import (
     BY_LABELS,
     SHARE,
@@ -54,8 +54,6 @@ from venire.scheduling.policies.realised.item_value import (
 )
 from venire.scheduling.policies.realised.queue_price import FLOW, NOW, STAY, add, bin_of
 from venire.tools.compiling import inlined, kernel
-
-__all__ = ["FLOOR", "MEMORY", "PRICE", "SLOTS", "expect", "rehearse", "remember", "usual_arrivals"]
 
 WAITS: Final = 0  # the turn of a row that has taken nobody
 TAKES: Final = 1

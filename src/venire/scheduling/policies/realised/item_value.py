@@ -69,7 +69,7 @@ from typing import Final
 from venire.model import MOST_WEIGHT
 from venire.paper import utility
 from venire.scheduling.kernel.desk import BARRED, COSTLY, PENDING, PRICED, SETTING, Desk
-from venire.scheduling.kernel.eligibility import (
+from venire.scheduling.kernel.rows import (
     eligible_count,
     first_eligible,
     first_unmarked,
@@ -80,25 +80,6 @@ from venire.scheduling.kernel.eligibility import (
 )
 from venire.scheduling.policies.realised.queue_price import bin_of
 from venire.tools.compiling import inlined, kernel
-
-__all__ = [
-    "BY_EVIDENCE",
-    "BY_LABELS",
-    "FEW",
-    "SHARE",
-    "TRUST",
-    "appraise",
-    "by_cost",
-    "evidence_of",
-    "gain_of",
-    "loss_after",
-    "one_label",
-    "plan_to_buy",
-    "reserve_price",
-    "rest_of",
-    "sum_panel",
-    "supply",
-]
 
 #: The chance of being wrong as a share of sqrt(q (1 - q)).
 SHARE: Final = 0.85
@@ -188,7 +169,6 @@ def unused_evidence(desk: Desk, row: int, pair: int, away: bool) -> float:
 
 @inlined
 def may_label(desk: Desk, row: int) -> int:
-    """How many may label the row, or have labelled it."""
     if desk.rows[row].group > 0:
         return eligible_count(desk, row, False) + desk.rows[row].labels
     count = len(desk.panel)
@@ -358,7 +338,6 @@ def appraise(desk: Desk, row: int) -> None:
 
 @inlined
 def gain_of(desk: Desk, labeler: int, row: int) -> float:
-    """The expected gain of one label of this labeler."""
     kind = desk.cases[row].kind
     e = evidence_of(desk, labeler, kind // 2)
     if e <= 0.0:
@@ -379,7 +358,6 @@ TRUST: Final = 0.5
 
 @inlined
 def evidence_of(desk: Desk, labeler: int, pair: int) -> float:
-    """The evidence of one label of this labeler for a pair of classes."""
     if desk.meta[SETTING] == BY_EVIDENCE:
         own: float = desk.panel[labeler].evidence
         return own

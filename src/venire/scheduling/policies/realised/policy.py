@@ -49,8 +49,8 @@ from venire.scheduling.kernel.desk import (
     room,
     touch,
 )
-from venire.scheduling.kernel.exits import never_due, waits
 from venire.scheduling.kernel.queues import begin_serving, enqueue, make_turn, move, release
+from venire.scheduling.kernel.rows import never_due, waits
 from venire.scheduling.policies.realised.arrival_rates import (
     FLOOR,
     MEMORY,
@@ -80,8 +80,6 @@ from venire.scheduling.policies.realised.queue_price import (
     find_price,
 )
 from venire.tools.compiling import inlined, kernel
-
-__all__ = ["Realised", "RealisedProxy"]
 
 NEVER = -1  # the turn of a row that nobody can label
 FIRST = N_BINS - 1  # the turn of a row that is served before those that would wait

@@ -29,19 +29,6 @@ from typing import Final, TypeAlias
 from venire.scheduling.kernel.desk import N_BINS, Desk
 from venire.tools.compiling import inlined, kernel
 
-__all__ = [
-    "FLOW",
-    "LOWEST",
-    "NOW",
-    "STAY",
-    "Known",
-    "add",
-    "bin_of",
-    "clear_bins",
-    "edge",
-    "find_price",
-]
-
 #: The evidence that a slot has, that of one label, how much arrives in bursts as a multiple of the
 #: usual arrivals, and for how many slots items have been arriving.
 Known: TypeAlias = tuple[float, float, float, float]
@@ -84,7 +71,6 @@ def edge(b: int) -> float:
 
 @inlined
 def clear_bins(desk: Desk) -> None:
-    """Empty all bins."""
     for b in range(N_BINS):
         for column in range(COLUMNS):
             desk.bins[b, column] = 0.0

@@ -4,7 +4,7 @@ Water-filling spreads a burst thinly over its first slot, since nothing is cheap
 without delay. But an item that is served later gets a lower price, for one unit of delay a slot;
 and the more there is to gain of an item, the more it gains by a lower price. So in each slot the
 queue is planned over this slot and the next ones (plan.py), with what they will bring as far as
-it can be forecast (forecast.py), and the items that the plan serves in this slot are assigned
+it can be forecast (below), and the items that the plan serves in this slot are assigned
 labelers (`prepay`); those that it serves later must wait, unless labelers are left over.
 
 The plan of a short queue is the optimum of the linear program. In a long queue similar items are
@@ -25,7 +25,7 @@ water-filling too.
 Bids, sorted by value, are planned over this slot and the next ones, each of which sells what the
 panel can give. With one price mu_t a slot, a bid of value a served in t slots from now earns
 
-    V(a, mu_t) - t - charge,    V(a, mu) = a - mu - mu ln(a / mu)     (market.py; less if capped)
+    V(a, mu_t) - t - charge,    V(a, mu) = a - mu - mu ln(a / mu)     (waterfill.py; less if capped)
 
 dV/da = 1 - mu/a grows as the price falls while a slot of waiting costs every bid 1. So if one bid
 gains by waiting, those of a larger value gain too: a best plan serves the small ones first, and is
@@ -40,13 +40,28 @@ price falls to nothing before all are served, it was too low; if all are served,
 enough. The least price that is high enough is found by bisection: no solver, and the optimum of
 the linear program (bids divisible, evidence bought in any slot up to the last) to its precision.
 
-Slots to come also sell to rows that have not arrived (forecast.py): a few kinds of them, by value,
+Slots to come also sell to rows that have not arrived (below): a few kinds of them, by value,
 which stand behind the bids, with their share of what each slot brings.
 
 **Bids.** A plan needs its bids in order of value. A short queue is sorted. In a long one similar
 stalls are grouped: `CELLS` groups by the logarithm of the value (`GRAIN` wide, down from the
 largest value there is) and by the charge (doubling classes), each with the means of its members.
 Only the prices come from the groups; who is served is then found among the stalls themselves.
+
+**A forecast of the arrivals of the next slots, learned from past arrivals.**
+
+Whether it pays to wait depends on who else will want the next slots. A mean rate will not do: after
+a burst there is nothing until the next one. So arrivals are remembered by the number of slots
+since the last burst (a slot that brought more than `BURST` times the mean): `RATES` holds a mean
+for each. A steady stream has no bursts and ends up with one rate; bursts that come at equal
+distances are forecast; those that come at random are spread evenly, as they should be. A count
+within the noise of a Poisson number moves a mean a little, any other count much.
+
+What an arrival is worth is told by the mean and spread of the logarithm of the weights: three
+kinds, at the mean and sqrt(3) spreads to either side of it, with masses 1/6, 2/3 and 1/6 (they
+have the first five moments of a normal distribution).
+
+All of it is in the memory of the look-ahead, written when a slot is settled: once a slot.
 """
 
 from __future__ import annotations
@@ -58,54 +73,165 @@ from typing import Any, ClassVar, Final
 from venire.errors import InputError
 from venire.scheduling.base import Floats, Kernels, Policy, PolicyMemory
 from venire.scheduling.kernel.build import compiled
-from venire.scheduling.kernel.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
-from venire.scheduling.kernel.exits import make_settle
+from venire.scheduling.kernel.desk import COUNTER, PRICED, ROWS, SETTING, STALLS, TOUCHES, Desk
 from venire.scheduling.kernel.queues import begin_serving, make_heap
-from venire.scheduling.policies.lookahead.forecast import (
-    AHEAD,
-    MEMORY,
-    SLOTS,
-    add_kinds,
-    forecast,
-    note_arrivals,
-    note_price,
-)
-from venire.scheduling.policies.waterfill.market import (
+from venire.scheduling.kernel.rows import make_settle, new_stamp
+from venire.scheduling.policies.waterfill import (
     FREE,
+    PRICE,
     STEP,
+    anybody_free,
     buys,
     choose,
     copy,
     cost_of,
-    find_price,
-    supply_of,
-    surplus,
-    units,
-    wanted,
-)
-from venire.scheduling.policies.waterfill.policy import (
-    PRICE,
-    anybody_free,
     enter,
+    find_price,
     give,
+    labels_that_pay,
     leave,
     left_of,
     note_sales,
     prepay,
     restore,
+    supply_of,
+    surplus,
+    units,
     value_served,
+    wanted,
 )
+from venire.scheduling.policies.waterfill import MEMORY as SALES
 from venire.tools.compiling import inlined, kernel
 
-__all__ = [
-    "CELLS",
-    "LookAhead",
-    "fill",
-    "grouped_bids",
-    "pick_smallest",
-    "plan_price",
-    "sorted_bids",
-]
+#: Slots forecast; half of `desk.ahead`, whose other half holds the sums.
+AHEAD: Final = 256
+
+#: A slot that brings this many times the mean is a burst.
+BURST: Final = 2.5
+
+AGES: Final = 48
+
+MEMORY: Final = PolicyMemory(
+    "slots",  # slots seen
+    "mean",  # arrivals a slot
+    "age",  # slots since the last burst
+    "oldest",  # largest age seen
+    "seen",  # arrivals seen
+    "log",  # mean logarithm of a weight
+    "square",  # and of its square
+    "crowd",  # logarithm of a factor on the rates, from prices that were not as forecast
+    "next",  # logarithm of the price forecast
+    "next_in",  # slot that it was forecast for
+    after=SALES,
+    rates=AGES,  # arrivals by age
+)
+SLOTS, MEAN, AGE, OLDEST, SEEN, LOG, SQUARE, CROWD, NEXT, NEXT_IN, RATES = MEMORY.places
+
+LONG: Final = 1.0 / 32.0
+SLOW: Final = 1.0 / 16.0
+QUICK: Final = 1.0 / 2.0
+ITEMS: Final = 1.0 / 256.0
+LEARN: Final = 1.0 / 8.0
+MOST: Final = 2.0  # log of the most that a forecast is multiplied by
+
+
+@inlined
+def arrivals(desk: Desk, slot: int) -> int:
+    """How many rows arrived in this slot, which is the latest: they are the last rows."""
+    n, row = 0, desk.meta[ROWS] - 1
+    while row >= 0 and desk.rows[row].arrival == slot:
+        row -= 1
+        n += 1
+    return n
+
+
+@inlined
+def is_burst(desk: Desk, n: float) -> bool:
+    return n >= 2.0 and n > BURST * desk.gauges[MEAN]
+
+
+@inlined
+def note_rate(desk: Desk, age: int, n: int) -> None:
+    """Learn that n rows arrived at this age; a new age starts from the rate of the one before."""
+    g = desk.gauges
+    if age > g[OLDEST]:
+        g[OLDEST] = age
+        g[RATES + age] = g[RATES + age - 1] if age > 1 else n
+    rate = g[RATES + age]
+    usual = abs(n - rate) <= 3.0 * math.sqrt(rate + 1.0)
+    g[RATES + age] += (SLOW if usual else QUICK) * (n - rate)
+
+
+@inlined
+def note_arrivals(desk: Desk, slot: int) -> None:
+    """Learn from what this slot brought; to be called once, when it is settled."""
+    g, n = desk.gauges, arrivals(desk, slot)
+    for row in range(desk.meta[ROWS] - n, desk.meta[ROWS]):
+        log = math.log(desk.rows[row].weight)
+        g[SEEN] += 1.0
+        pace = max(ITEMS, 1.0 / g[SEEN])
+        g[LOG] += pace * (log - g[LOG])
+        g[SQUARE] += pace * (log * log - g[SQUARE])
+    age = min(int(g[AGE]) + 1, AGES - 1) if g[SLOTS] > 0.0 else 0
+    if age > 0:
+        note_rate(desk, age, n)
+    g[AGE] = 0.0 if is_burst(desk, n) else age
+    g[SLOTS] += 1.0
+    g[MEAN] += max(LONG, 1.0 / g[SLOTS]) * (n - g[MEAN])
+
+
+@inlined
+def forecast(desk: Desk, slot: int) -> None:
+    """Write into `desk.ahead` the forecast for each of the next slots, and its cumulative sums."""
+    g, ahead = desk.gauges, desk.ahead
+    age = 0 if is_burst(desk, arrivals(desk, slot)) else int(g[AGE]) + 1
+    total, factor = 0.0, math.exp(g[CROWD])
+    ahead[0] = ahead[AHEAD] = 0.0
+    for t in range(1, AHEAD):
+        age += 1
+        rate = g[RATES + min(age, int(g[OLDEST]), AGES - 1)]
+        total += factor * rate
+        ahead[t], ahead[AHEAD + t] = factor * rate, total
+        if is_burst(desk, rate):
+            age = 0
+
+
+@inlined
+def note_price(desk: Desk, slot: int, log: float, following: float) -> None:
+    """Learn from the price of this slot, if there was a forecast; remember that of the next."""
+    g = desk.gauges
+    if g[NEXT_IN] == slot:
+        error = math.exp(log) - math.exp(g[NEXT])
+        g[CROWD] += LEARN * min(max(error, -1.0), 1.0)
+        g[CROWD] = min(max(g[CROWD], 0.0), MOST)
+    g[NEXT] = following
+    g[NEXT_IN] = slot + 1 if following < log else -1
+
+
+@inlined
+def add_kind(desk: Desk, i: int, log: float, mass: float) -> None:
+    bids, cap, money = desk.bids, desk.bounds[2], 0.0
+    if desk.meta[PRICED] != 0:
+        cap, money = labels_that_pay(desk, math.exp(log), new_stamp(desk), False, True)
+    bids[i].log = log
+    bids[i].value = math.exp(log)
+    bids[i].cap = cap
+    bids[i].rate = money / cap if money > 0.0 else 0.0
+    bids[i].most = -bids[i].value * math.expm1(-cap) - money
+    bids[i].mass = mass
+
+
+@inlined
+def add_kinds(desk: Desk, count: int) -> int:
+    """Append the kinds of arrivals to `count` bids, the smallest first; returns how many kinds."""
+    if desk.gauges[SEEN] == 0.0:
+        return 0
+    mean = desk.gauges[LOG]
+    spread = math.sqrt(3.0 * max(desk.gauges[SQUARE] - mean * mean, 0.0))
+    add_kind(desk, count, mean - spread, 1.0 / 6.0)
+    add_kind(desk, count + 1, mean, 2.0 / 3.0)
+    add_kind(desk, count + 2, mean + spread, 1.0 / 6.0)
+    return 3
 
 
 @inlined
@@ -453,7 +579,6 @@ class LookAhead(Policy):
             raise InputError(f"got a budget of {self.budget} operations, expected at least 0")
 
     def settings(self) -> tuple[int, ...]:
-        """The budget."""
         return (self.budget,)
 
     def price(self, gauges: Floats) -> float | None:

@@ -1,1 +1,0 @@
-"""Look ahead: plan the next slots, carry out the first."""

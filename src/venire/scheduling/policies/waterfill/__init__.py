@@ -1,1 +1,0 @@
-"""Water-filling: a slot sells its evidence at one price."""
