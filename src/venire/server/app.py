@@ -22,6 +22,7 @@ from venire.server.edge.settings import ServerSettings
 from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.pages import STATIC, PageRoutes
 from venire.server.pages.plotly_file import PLOTLY_PATH, send_plotly
+from venire.server.pages.sign_on import SignOnRoutes
 from venire.server.pages.stream_pages import StreamPageRoutes
 from venire.server.routes.gold import GoldRoutes
 from venire.server.routes.health import HealthRoutes
@@ -56,7 +57,7 @@ PARTS: Final[tuple[type[Part], ...]] = (
     KeyRoutes,
     HealthRoutes,
 )
-PAGES = (PageRoutes, ConsoleRoutes, StreamPageRoutes)
+PAGES = (PageRoutes, SignOnRoutes, ConsoleRoutes, StreamPageRoutes)
 
 
 def create_app(service: Service, settings: ServerSettings | None = None) -> FastAPI:

@@ -182,6 +182,8 @@ async def _start(service: Service, server: _Server, tell: Tell) -> None:
     await server.listening.wait()
     for address in server.addresses():
         tell(f"listening on {address}")
+    if server.front.gate is not None and server.front.gate.provider is not None:
+        service.runtime.spawn(server.front.gate.provider.check())
     if empty:  # otherwise what is loaded is warmed up
         await service.prepare()
     await service.loaded()

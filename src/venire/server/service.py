@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 from venire.server.clock import Clock, SystemClock
+from venire.server.keys.identities import Identities
 from venire.server.keys.invitations import Invitations
 from venire.server.keys.keyring import Keyring
 from venire.server.keys.sessions import Sessions
@@ -45,8 +46,8 @@ class Service:
 
     The operations are methods of the parts they belong to: `StreamOperations`,
     `LabellingOperations`, `NoteOperations`, `GoldOperations`, `ReadOperations` and
-    `DeletionOperations`; API keys, browser sessions, invitations and webhooks are in `keys`,
-    `sessions`, `invitations` and `webhooks`.
+    `DeletionOperations`; API keys, browser sessions, people of a provider, invitations and webhooks
+    are in `keys`, `sessions`, `identities`, `invitations` and `webhooks`.
 
     Examples
     --------
@@ -79,6 +80,7 @@ class Service:
         self.runtime = Runtime(storage, clock or SystemClock(), self.settings)
         self.keys, self.webhooks = Keyring(self.runtime), Webhooks(self.runtime)
         self.skills, self.sessions = Skills(self.runtime), Sessions(self.runtime, self.keys)
+        self.identities = Identities(self.runtime, self.keys, self.sessions)
         self.started, self._trends = False, Trends(self.runtime)
 
         streams = StreamOperations(self.runtime)

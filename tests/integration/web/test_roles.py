@@ -23,6 +23,7 @@ NAMES = {
 }
 PUBLIC = {"GET /health", "GET /ready", "GET /", "GET /sign-in", "POST /sign-in", "POST /sign-out"}
 PUBLIC |= {"GET /join/{stream}", "POST /join/{stream}"}
+PUBLIC |= {"GET /sign-in/oidc", "GET /sign-in/oidc/callback"}
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,8 @@ PAGES: Final = MappingProxyType[str, frozenset[Role] | None](
         "POST /sign-in": None,
         "GET /sign-in": None,
         "POST /sign-out": None,
+        "GET /sign-in/oidc": None,
+        "GET /sign-in/oidc/callback": None,
         "GET /join/{stream}": None,
         "POST /join/{stream}": None,
         "GET /docs": EVERYBODY,

@@ -34,6 +34,7 @@ from venire.server.edge.errors import (
 )
 from venire.server.edge.limits import Body, Rates, Waiting, most_bytes
 from venire.server.edge.metrics import Metrics
+from venire.server.edge.oidc import provider_of
 from venire.server.edge.settings import ServerSettings
 from venire.server.service import Service
 
@@ -62,6 +63,7 @@ class Gate:
         self.stopping = asyncio.Event()
         self.error_page: Callable[[Request, RequestError], Response] | None = None
         self.peers: Peers | None = None  # the other servers, if the store is shared
+        self.provider = provider_of(settings, service.runtime.clock)
         self._catching_up, self._caught_up = asyncio.Lock(), -math.inf
 
     def admit(self, request: Request, route: str) -> None:

@@ -5,16 +5,33 @@ Streams have settings of their own, which can be changed live; these are read on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from venire.model import Role
+from venire.tools.untrusted import parse_json
 
 MEBIBYTE = 1024 * 1024
 
 Positive = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
+
+
+def _object(value: Any) -> Any:
+    """A variable holds an object as JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value)
+    except ValueError as error:
+        raise ValueError(f'expected JSON, such as {{"staff": "labeler"}}: {error}') from None
+
+
+Roles = Annotated[Mapping[str, Role], BeforeValidator(_object), NoDecode]
 
 
 class ServerSettings(BaseSettings):
@@ -70,6 +87,24 @@ class ServerSettings(BaseSettings):
     """Hours after which people have to sign in again."""
     secure_cookies: bool = False
     """Always mark cookies Secure, as when a proxy reports HTTPS."""
+    oidc_issuer: str = ""
+    """The provider with which people sign in by OpenID Connect; without one they use keys alone."""
+    oidc_client_id: str = ""
+    """The id under which the provider knows this server."""
+    oidc_client_secret: SecretStr = SecretStr("")
+    """The secret that goes with it; a public client has none."""
+    oidc_client_secret_file: Path | None = None
+    """A file with that secret, in place of the secret itself."""
+    oidc_name: str = "single sign-on"
+    """What the sign-in page calls the provider."""
+    oidc_scopes: str = "openid profile email"
+    """The scopes to ask for."""
+    oidc_groups_claim: str = "groups"
+    """The claims with the groups, separated by commas; `a.b` is the field b of the claim a."""
+    oidc_roles: Roles = {}
+    """The role of each group; of somebody's groups the first one in this order counts."""
+    oidc_labeler_claim: str = "email"
+    """The claim that names a labeler who signs in for the first time."""
     image_hosts: str = ""
     """Hosts, separated by commas, whose images and sounds the labelling page may show.
 

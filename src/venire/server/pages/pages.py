@@ -43,6 +43,9 @@ DIGITS = 9
 #: The only targets to which signing in redirects.
 WORK = ("/work?", "/streams/")
 
+#: The cookie with the id token of who signed in with the provider, for signing out there too.
+ID_TOKEN = "venire_id_token"
+
 
 class PageRoutes:
     """The HTML pages."""
@@ -61,6 +64,7 @@ class PageRoutes:
         self._templates.filters.update(seconds=seconds, number=number, percent=percent)
         self._templates.filters.update(sparkline=sparkline, times=times)
         self._templates.globals.update(ExitReason=ExitReason, Role=Role)
+        self._templates.globals["provider"] = gate.provider
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
         self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
 
@@ -117,10 +121,9 @@ class PageRoutes:
             key = self._gate.service.keys.authenticate(token)
         if key is None:
             return self._page("sign_in.html", None, status=401, wrong=True, to=to)
-        home = "/work" if key.role == Role.LABELER else "/"
         seconds = self._gate.settings.session_hours * 3600
         session = await self._gate.service.sessions.begin(key, seconds)
-        return self._signed_in(request, session, to if to.startswith(WORK) else home)
+        return self._signed_in(request, session, landing(key.role, to))
 
     @by_hand
     async def sign_in_by_link(self, request: Request) -> Response:
@@ -174,21 +177,44 @@ class PageRoutes:
     def _signed_in(self, request: Request, session: str, to: str) -> Response:
         """Go on to a page, with the cookie of a session."""
         response = RedirectResponse(to, 303)
-        secure = self._gate.settings.secure_cookies or over_https(request)
-        age = round(self._gate.settings.session_hours * 3600)
-        response.set_cookie(
-            COOKIE, session, max_age=age, httponly=True, samesite="strict", secure=secure
-        )
+        self._keep(request, response, session)
         return response
+
+    def _keep(
+        self, request: Request, response: Response, value: str, name: str = COOKIE, path: str = "/"
+    ) -> None:
+        """Set a cookie that lasts as long as a session does."""
+        response.set_cookie(
+            name,
+            value,
+            max_age=round(self._gate.settings.session_hours * 3600),
+            path=path,
+            httponly=True,
+            samesite="strict",
+            secure=self._is_secure(request),
+        )
+
+    def _is_secure(self, request: Request) -> bool:
+        return self._gate.settings.secure_cookies or over_https(request)
+
+    def _address(self, request: Request) -> str:
+        """Where the browser found this server."""
+        return f"{'https' if self._is_secure(request) else 'http'}://{request.url.netloc}"
 
     @by_hand
     async def sign_out(self, request: Request) -> Response:
-        """End the session."""
+        """End the session; who signed in with the provider is told where to sign out there."""
         if foreign(request):
             raise RequestError(403, "foreign_page", "this came from another site")
-        response = RedirectResponse("/", 303)
         await self._gate.service.sessions.end(request.cookies.get(COOKIE, ""))
+        token, provider = request.cookies.get(ID_TOKEN), self._gate.provider
+        response: Response = RedirectResponse("/", 303)
+        if token is not None and provider is not None:
+            hint = "" if token == "-" else token
+            url = await provider.end_url(hint, f"{self._address(request)}/")
+            response = self._page("signed_out.html", None, url=url)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        response.delete_cookie(ID_TOKEN, path="/sign-out", httponly=True, samesite="strict")
         return response
 
     @by_hand
@@ -290,10 +316,20 @@ def _desk(settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def landing(role: Role, to: str) -> str:
+    """Where signing in leads: to the page that was asked for, or to the first one of a role.
+
+    >>> landing(Role.VIEWER, "/streams/posts"), landing(Role.LABELER, "//evil.example")
+    ('/streams/posts', '/work')
+    """
+    return to if to.startswith(WORK) else "/work" if role == Role.LABELER else "/"
+
+
 def over_https(request: Request) -> bool:
     """Whether the browser uses HTTPS, directly or by the headers of a proxy.
 
-    The headers may be forged: the only effect is a cookie that is sent over HTTPS alone.
+    The headers may be forged: the only effects are a cookie that is sent over HTTPS alone, and the
+    address to which a provider of identities is asked to send who forged them.
     """
     proxied = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
     forwarded = request.headers.get("forwarded", "").lower().replace('"', "")

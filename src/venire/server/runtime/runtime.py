@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
@@ -94,6 +95,10 @@ class Runtime:
             kept = secrets.token_hex(32)
             await self.write([SetMeta(AUDIT_SECRET, kept)])
         return bytes.fromhex(kept)
+
+    def secret_for(self, use: str) -> bytes:
+        """A secret of the store for another use, the same for all servers on it."""
+        return hmac.digest(self._audit_secret, use.encode(), "sha256")
 
     @property
     def ticking(self) -> bool:

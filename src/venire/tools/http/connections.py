@@ -191,7 +191,9 @@ class JsonApi:
             raise InputError(f"got the address {url!r}, expected that of {name}: http://...")
         self.name, self.url, self._secret, self._hints = name, url.rstrip("/"), secret, hints or {}
         self._httpx, self._retry_seconds = library("httpx2", "client"), retry_seconds
-        self._http = self._httpx.AsyncClient(timeout=timeout, headers={**PLAIN, **headers})
+        self._http = self._httpx.AsyncClient(
+            timeout=timeout, headers={**PLAIN, **headers}, verify=_tls()
+        )
         self._date = ""
 
     async def __aenter__(self) -> Self:
@@ -230,7 +232,7 @@ class JsonApi:
         while True:
             try:
                 sent = {"json": body, "params": params, "headers": headers}
-                form = {"files": files, "data": data} if files else {}
+                form = {"files": files, "data": data} if files or data else {}
                 return await self._once(method, path, sent | form, raw)
             except ApiDown as down:
                 wait = backoff.wait(down.wait)
