@@ -196,8 +196,7 @@ def read(storage: Any) -> None:
 def archived(url: str) -> dict[str, Any]:
     """Archive all but the last items that left."""
     from venire.server.store import open_storage
-    from venire.server.store.history.moving import archive_stream
-    from venire.server.store.history.planning import Keep
+    from venire.server.store.history.segments import Keep, archive_stream
 
     path = Path(url.removeprefix("sqlite:///"))
     archive, begun, wall = Path(f"{path}.archive"), cpu(), time.perf_counter()

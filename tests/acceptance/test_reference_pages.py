@@ -24,7 +24,7 @@ from venire.files import (
 from venire.labels.sources import COLUMNS, COMPARISON_COLUMNS, TRUTH_COLUMNS
 from venire.model import ExitReason
 from venire.server.store import RevisionRow
-from venire.server.store.maintenance.verdicts import COLUMNS as STREAM_VERDICTS
+from venire.server.store.maintenance.export import COLUMNS as STREAM_VERDICTS
 from venire_research.regimes.files import FILES
 
 DOCS = Path(__file__).parent.parent.parent / "docs"

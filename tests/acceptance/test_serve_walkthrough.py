@@ -16,8 +16,7 @@ from tests.acceptance.newcomer import Newcomer, rows_of
 from venire.server import ServerSettings, StreamSettings
 from venire.server.edge.access import ROLES
 from venire.server.edge.metrics import Metrics
-from venire.server.runtime.health import Condition
-from venire.server.runtime.webhook_counts import Tally
+from venire.server.runtime.health import Condition, Tally
 from venire.server.settings import LATER
 from venire.server.store import WriterStats
 

@@ -14,7 +14,7 @@ from venire.server.store import changes as c
 from venire.server.store import records as r
 from venire.server.store.record import Record
 from venire.server.store.records import ERASED
-from venire.server.store.snapshot_retention import superfluous
+from venire.server.store.sql.storage import superfluous
 
 __all__ = ["apply"]
 

@@ -90,7 +90,7 @@ def http_api() -> str:
     """Every route, with its roles, parameters and body, by the OpenAPI document."""
     from venire.server import Service
     from venire.server.app import create_app
-    from venire.server.pages.reference import sections
+    from venire.server.pages.pages import sections
     from venire.server.store import open_storage
 
     lines = ["# HTTP API", "Made from the OpenAPI document, which a server has at `/openapi.json`."]

@@ -17,7 +17,7 @@ from venire.errors import InputError
 
 if TYPE_CHECKING:
     from venire.server.store import SegmentRow, Storage
-    from venire.server.store.history.finding import ArchivedItem
+    from venire.server.store.history.files import ArchivedItem
     from venire.server.store.maintenance.verify import Verification
 
 
@@ -241,8 +241,7 @@ def _archive(
     items: int | None,
     as_json: bool,
 ) -> None:
-    from venire.server.store.history.moving import archive_stream
-    from venire.server.store.history.planning import Keep
+    from venire.server.store.history.segments import Keep, archive_stream
 
     if (days is not None and days < 0) or (items is not None and items < 0):
         raise InputError("got a negative --older-than-days or --keep-items, expected 0 or more")
@@ -267,7 +266,7 @@ def _line(row: SegmentRow) -> str:
 
 def _erase(url: str, stream: str | None, folder: Path, item: str, as_json: bool) -> None:
     from venire.server.store import AuditRow, Insert
-    from venire.server.store.history.finding import erase_archived
+    from venire.server.store.history.files import erase_archived
 
     with _owned(url) as storage:
         name = chosen_stream(storage, stream)
@@ -290,7 +289,7 @@ def _erase(url: str, stream: str | None, folder: Path, item: str, as_json: bool)
 
 
 def _restore(url: str, stream: str | None, folder: Path, every: bool, as_json: bool) -> None:
-    from venire.server.store.history.moving import restore_segment
+    from venire.server.store.history.segments import restore_segment
 
     back: list[SegmentRow] = []
     with _owned(url) as storage, screen.working("restoring") as working:
@@ -308,7 +307,7 @@ def _restore(url: str, stream: str | None, folder: Path, every: bool, as_json: b
 
 
 def _show(url: str, stream: str | None, folder: Path, item: str) -> None:
-    from venire.server.store.history.finding import find_archived
+    from venire.server.store.history.files import find_archived
 
     with open_guest(url) as storage:
         found = find_archived(storage, chosen_stream(storage, stream), item, folder)

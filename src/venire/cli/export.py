@@ -197,7 +197,7 @@ def export(
     server is needed: what Label Studio exported gets the verdicts of venire aggregate. phoenix,
     mlflow, langfuse: --verdicts become annotations, assessments or scores of venire at --to.
     """
-    from venire.server.store.maintenance.tables import TABLES
+    from venire.server.store.maintenance.export import TABLES
 
     if what in TRACED:
         from venire.connectors.traces import source_of
@@ -293,7 +293,7 @@ def _tasks_with(
 
 def _table(storage: Storage, stream: str, to: Path, *, what: str, probabilities: bool) -> int:
     from venire.files import check_targets
-    from venire.server.store.maintenance.tables import write_table
+    from venire.server.store.maintenance.export import write_table
 
     check_targets([to])
     with storage.frozen():

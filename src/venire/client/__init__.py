@@ -1,7 +1,7 @@
 """Clients of a server: `Client`, `AsyncClient`, and `Worker`, a callable as a labeler."""
 
 from venire.client.clients import AsyncClient, Client
-from venire.client.types import (
+from venire.client.wire import (
     ItemExit,
     ItemRevision,
     Nothing,

@@ -10,11 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from venire.client.types import ItemExit, ItemRevision, Nothing, Work
 from venire.client.wire import (
     Answer,
     Call,
+    ItemExit,
+    ItemRevision,
     LabelLike,
+    Nothing,
+    Work,
     call,
     checked_token,
     given,

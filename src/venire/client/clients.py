@@ -14,10 +14,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from venire.client import calls
-from venire.client.servers import Attempts
-from venire.client.transport import Settings, http_library
-from venire.client.types import ItemExit, ItemRevision
-from venire.client.wire import Answer, Call
+from venire.client.servers import Attempts, Settings, http_library
+from venire.client.wire import Answer, Call, ItemExit, ItemRevision
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,30 +1,88 @@
-"""`Worker`: any Python callable as a labeler.
+"""Daemon threads for callables that may never return.
 
-The callable gets the payload of an item (or the whole `Work`, if its parameter is annotated so) and
-returns the label, or an object with a `label` and a `confidence`, such as `vn.Answer`. It may be a
-coroutine function; otherwise it runs in a daemon thread. While it runs, heartbeats renew the lease.
-A failure is not a label: after an exception, or an answer that is not one of the classes, the item
-is released for another labeler; None means "I do not know", with the same effect. After failures
-the worker backs off, so that a broken model does not run through the whole queue. `NotNow` releases
-the item such that the same labeler may get it again, and `GaveUp` stops the worker. What the
-labeler still holds when a worker starts, since the last one was killed, is worked on first.
+Python joins the threads of `concurrent.futures` at exit, so one call that hangs would keep the
+process alive; these are daemons and end with it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
+import queue
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from venire.client.clients import AsyncClient
-from venire.client.threads import Threads
-from venire.client.types import Nothing, ServerError, Unreachable, Work
+from venire.client.wire import Nothing, ServerError, Unreachable, Work
 from venire.errors import GaveUp, InputError, NotNow
 from venire.model import NoWork
+
+Job: TypeAlias = Callable[[], None]
+
+
+class Threads:
+    """Up to `most` threads, started on demand and then reused.
+
+    >>> async def shout():
+    ...     return await Threads(1).call(str.upper, "spam")
+    >>> asyncio.run(shout())
+    'SPAM'
+    """
+
+    def __init__(self, most: int) -> None:
+        """No thread is started yet."""
+        self._most, self._started = most, 0
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+
+    def call(self, function: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
+        """Call the function in a thread; the future holds its result or exception."""
+        loop = asyncio.get_running_loop()
+        later: asyncio.Future[Any] = loop.create_future()
+
+        def job() -> None:
+            try:
+                said, fault = function(argument), None
+            except BaseException as raised:  # also SystemExit: it must not end the thread silently
+                said, fault = None, _catchable(raised)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_settle, later, said, fault)
+
+        if self._started < self._most:
+            self._started += 1
+            threading.Thread(target=self._work, name="venire-work", daemon=True).start()
+        self._jobs.put(job)
+        return later
+
+    def close(self) -> None:
+        """Let the threads end once they are idle."""
+        for _ in range(self._started):
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+def _catchable(raised: BaseException) -> Exception:
+    """An exception that a future can hold and `except Exception` catches."""
+    if isinstance(raised, Exception) and not isinstance(raised, StopIteration):
+        return raised
+    return RuntimeError(repr(raised))
+
+
+def _settle(later: asyncio.Future[Any], said: Any, fault: Exception | None) -> None:
+    if later.done():  # it was cancelled
+        return
+    if fault is None:
+        later.set_result(said)
+    else:
+        later.set_exception(fault)
+
 
 LONGEST_PAUSE = 30.0
 

@@ -5,10 +5,10 @@ Times are seconds since 1970 (UTC).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from venire.model import DeliveryStatus, Role
+from venire.model import DeliveryStatus, ExitReason, ItemStatus, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +131,199 @@ def invitations_of(stream: str) -> str:
     'invitation posts '
     """
     return f"invitation {stream} "
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedStream:
+    """A stream that is archived, since when, and what it holds."""
+
+    name: str
+    created_at: float
+    archived_at: float
+    exits: int
+    labels: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSummary:
+    """An item in a listing: `excerpt` is the beginning of its text, or of its payload.
+
+    `verdict` and `confidence` are those of the exit, None while the item is open; `revised` is what
+    the verdict became since, if it did, and `gold` what somebody trusted said.
+    """
+
+    id: str
+    status: ItemStatus
+    excerpt: str
+    arrived_at: float
+    left_at: float | None
+    verdict: str | None
+    confidence: float | None
+    labels: int
+    reason: ExitReason | None
+    revised: str | None = None
+    gold: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsPage:
+    """Items, the latest arrival first; `next` is the cursor for more, None at the end.
+
+    A search for something rare may return few items, or none, and still have a `next`: it looked
+    for as long as one request may, and goes on from there.
+    """
+
+    items: tuple[ItemSummary, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """A verdict that waits for a reviewer.
+
+    The kind is `audit` for a verdict that was drawn at random: it is shown without verdict and
+    labels, since whoever knows them tends to agree. Others are `disputed` where labels differ from
+    the verdict, and `doubtful` where none does. `votes` says how often each class was said.
+    `reason` says why its truth tells something, in the order of what tells most.
+    """
+
+    item: str
+    kind: Literal["audit", "disputed", "doubtful"]
+    excerpt: str
+    arrived_at: float
+    left_at: float | None
+    verdict: str | None = None
+    confidence: float | None = None
+    votes: dict[str, int] = field(default_factory=dict)
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewsPage:
+    """Verdicts that wait for a reviewer: audits first, then in the order that was asked for.
+
+    `audits_due` counts the audits; `next` is the cursor for more, None at the end. `words` say what
+    the answers so far tell about who is right, and whether more would pay.
+    """
+
+    stream: str
+    audits_due: int
+    items: tuple[ReviewItem, ...]
+    next: str | None
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """The outcome of a review: `before` is the verdict that was judged, `label` is now gold.
+
+    A verdict that is overridden is revised: see the item's revisions. Nothing changes for one that
+    was judged the same before. With `corrected`, it had been judged otherwise.
+    """
+
+    item: str
+    outcome: Literal["confirmed", "overridden", "corrected"]
+    before: str | None
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentBackView:
+    """An item that was sent back for more labels: it comes again under the id `follow_up`.
+
+    When that leaves, and is surer, the verdict of the item is revised.
+    """
+
+    stream: str
+    item: str
+    follow_up: str
+    min_confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmView:
+    """A rule of the stream is broken from `at` on, or, with `raised` false, is kept again.
+
+    `value` is what was measured when it was raised, `threshold` the limit then; `subject` is whom
+    it is about, such as a labeler, or None. `n` counts the stream's alarms, raised and cleared.
+    """
+
+    n: int
+    at: float
+    rule: str
+    subject: str | None
+    raised: bool
+    value: float
+    threshold: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmsView:
+    """The alarms of a stream that are on, and a part of what was raised and cleared, in order."""
+
+    stream: str
+    active: tuple[AlarmView, ...]
+    history: tuple[AlarmView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """A class among the latest exits: in verdicts, in votes, and what became of its votes.
+
+    `verdicts` is the share of verdicts that say it, `votes` the share of votes, where the votes of
+    an item count one together. Of the `called` items that most of their labels put into the
+    class, `kept` left as it.
+    """
+
+    verdicts: float
+    votes: float
+    called: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of the latest exits, in order: from when to when, and how the items left.
+
+    `arrivals` counts the items that arrived from the end of the period before to `until`, of the
+    first period from `since` on. Times are from arrival to verdict, in seconds. `verdicts` and
+    `votes` are shares of the classes, where the votes of an item count one together; `money` is
+    what the labels of the items cost at the present prices, and `student_share` the share of them
+    that left with labels of the student alone.
+    """
+
+    since: float
+    until: float
+    exits: int
+    seconds_p50: float
+    seconds_p95: float
+    labels_per_item: float
+    confidence: float
+    single_label_share: float
+    verdicts: dict[str, float]
+    arrivals: int = 0
+    votes: dict[str, float] = field(default_factory=dict)
+    money: float = 0.0
+    student_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrendsView:
+    """The latest exits of a stream, withdrawn items excepted: in all, and in periods of as many.
+
+    `accuracy` is the mean confidence of the verdicts, with an interval of 95 % if the confidences
+    are right; `mix_shift` is how far the mix of the last quarter is from that before, between 0 and
+    1, beyond what chance explains.
+    """
+
+    stream: str
+    exits: int
+    accuracy: float | None
+    accuracy_low: float | None
+    accuracy_high: float | None
+    single_label_share: float | None
+    mix_shift: float
+    mix: dict[str, Mix]
+    reasons: dict[str, int]
+    periods: tuple[Period, ...]

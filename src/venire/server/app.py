@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -19,22 +19,22 @@ from venire.server.edge.limits import BodyLimit
 from venire.server.edge.parameters import Part, add_handlers_of, bodies_of
 from venire.server.edge.peers import Peers, Proving
 from venire.server.edge.settings import ServerSettings
+from venire.server.pages.charts import PLOTLY_PATH, send_plotly
 from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.pages import STATIC, PageRoutes
-from venire.server.pages.plotly_file import PLOTLY_PATH, send_plotly
 from venire.server.pages.sign_on import SignOnRoutes
 from venire.server.pages.stream_pages import StreamPageRoutes
+from venire.server.routes.admin import HealthRoutes, KeyRoutes, WebhookRoutes
 from venire.server.routes.gold import GoldRoutes
-from venire.server.routes.health import HealthRoutes
 from venire.server.routes.items import ItemRoutes
-from venire.server.routes.keys import KeyRoutes
 from venire.server.routes.labelers import LabelerRoutes
 from venire.server.routes.reading import ReadingRoutes
 from venire.server.routes.streams import StreamRoutes
-from venire.server.routes.webhooks import WebhookRoutes
 from venire.server.routes.work import WorkRoutes
-from venire.server.service import Service
 from venire.server.settings import StreamSettings
+
+if TYPE_CHECKING:
+    from venire.server.service import Service
 
 ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorization: Bearer vk_...`."
 

@@ -12,15 +12,14 @@ from venire.server.keys.keyring import Keyring
 from venire.server.keys.sessions import Sessions
 from venire.server.operations.alarms import AlarmOperations
 from venire.server.operations.deletion import DeletionOperations
-from venire.server.operations.finding import FindOperations
 from venire.server.operations.gold import GoldOperations
 from venire.server.operations.history import HistoryOperations
+from venire.server.operations.items import FindOperations
 from venire.server.operations.labelers import LabelerOperations
 from venire.server.operations.labelling import LabellingOperations
 from venire.server.operations.notes import NoteOperations
 from venire.server.operations.reads import ReadOperations
-from venire.server.operations.reviewing import ReviewOperations
-from venire.server.operations.sending_back import SendBackOperations
+from venire.server.operations.reviews import ReviewOperations, SendBackOperations
 from venire.server.operations.streams import StreamOperations
 from venire.server.reports import skill_report
 from venire.server.reports.skill_report import Skills

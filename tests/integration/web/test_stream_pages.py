@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.web.harness import InProcess, in_process, until
-from venire.server.pages import plotly_file
-from venire.server.pages.plotly_file import plotly_address
+from venire.server.pages import charts
+from venire.server.pages.charts import plotly_address
 
 ONE = "/v1/streams/posts"
 EVIL = "</script><script>alert(1)</script>"
@@ -165,7 +165,7 @@ def test_the_script_of_plotly_comes_from_its_package(served: InProcess) -> None:
     assert f'<script src="{address}" defer>' in served.call("GET", "/streams/posts").text
     plain = served.http.get(address, headers={"accept-encoding": "identity"})
     small = served.http.get(address, headers={"accept-encoding": "gzip"})
-    assert plain.content == small.content == plotly_file._found()[1].read_bytes()  # type: ignore[index]
+    assert plain.content == small.content == charts._found()[1].read_bytes()  # type: ignore[index]
     assert small.headers["content-encoding"] == "gzip"
     assert len(gzip.compress(plain.content)) < len(plain.content) / 2
     assert "immutable" in plain.headers["cache-control"]
@@ -177,7 +177,7 @@ def test_the_script_of_plotly_comes_from_its_package(served: InProcess) -> None:
 def test_without_the_package_the_pages_show_the_svg(
     served: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plotly_file, "_found", lambda: None)
+    monkeypatch.setattr(charts, "_found", lambda: None)
     page = served.call("GET", "/streams/posts").text
     assert "plotly-" not in page
     assert "<polyline" in page

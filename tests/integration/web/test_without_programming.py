@@ -19,7 +19,7 @@ from tests.integration.web.harness import InProcess, in_process, until
 from venire.errors import InputError
 from venire.files.sending import read_sent, send_all
 from venire.server.clock import ManualClock
-from venire.server.store.maintenance.tables import TABLES, write_table
+from venire.server.store.maintenance.export import TABLES, write_table
 from venire.tools.addresses import Piped
 
 YAML = "name: yam\nclasses: [keep, remove]\nmin_labels: 2\nalarms:\n  queue: 500\n"

@@ -9,7 +9,7 @@ import pytest
 
 from venire import Client
 from venire.client import ServerError, calls
-from venire.client.transport import Settings
+from venire.client.servers import Settings
 from venire.client.wire import Answer
 from venire.errors import InputError
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from venire import AsyncClient, Client
 from venire.client import ServerError, Unreachable, calls
-from venire.client.servers import Attempts, Servers
-from venire.client.transport import Settings
+from venire.client.servers import Attempts, Servers, Settings
 from venire.client.wire import Answer, Call
 from venire.errors import InputError
 from venire.tools.http.retries import Backoff

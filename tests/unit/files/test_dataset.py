@@ -20,7 +20,7 @@ from venire.cli import main
 from venire.errors import FileError, InputError
 from venire.files import check_targets, to_dataset
 from venire.server.store import open_storage
-from venire.server.store.maintenance.verdicts import verdict_rows
+from venire.server.store.maintenance.export import verdict_rows
 
 ROWS = [(f"i{i}", w, ("ok", "spam", "odd")[i % 3]) for i in range(30) for w in "abcde"]
 

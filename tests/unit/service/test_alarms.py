@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.model import StreamStatus
-from venire.server.console_messages import Mix, TrendsView
+from venire.server.admin_messages import Mix, TrendsView
 from venire.server.messages import GoldIn, Insights
 from venire.server.reports.alarm_rules import Finding, Watched, findings, settled
 from venire.server.reports.trends import trends_over

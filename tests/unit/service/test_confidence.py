@@ -6,7 +6,7 @@ from venire.events import Observed
 from venire.server import LabelIn
 from venire.server.pages.story import story_of
 from venire.server.store import decode
-from venire.server.store.maintenance.tables import TABLES
+from venire.server.store.maintenance.export import TABLES
 from venire.server.store.maintenance.verify import verify
 
 

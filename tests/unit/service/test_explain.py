@@ -12,7 +12,7 @@ import pytest
 from tests.unit.service.support import Bench, Flaky, bench, running
 from venire.errors import TooMuch
 from venire.server import ServiceSettings
-from venire.server.reports import log_replay
+from venire.server.reports import explain
 from venire.server.store import EventRow
 from venire.server.stream.background import MAX_EXPLANATIONS
 
@@ -92,14 +92,14 @@ async def test_what_is_too_far_is_told_from_the_log_alone() -> None:
         await some(b)
         full = await b.service.explain("posts", "a")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_replay, "MAX_REPLAYED", 0)
+            patch.setattr(explain, "MAX_REPLAYED", 0)
             told = await b.service.explain("posts", "a")
         assert full.complete
         assert not told.complete
         assert [_bare(given) for given in told.given] == [_bare(given) for given in full.given]
         assert all(given.price is None for given in told.given)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_replay, "MAX_SECONDS", -1.0)
+            patch.setattr(explain, "MAX_SECONDS", -1.0)
             assert (await b.service.explain("posts", "a")).given == ()
 
 
@@ -131,7 +131,7 @@ async def test_an_item_that_nobody_was_assigned_needs_no_replay() -> None:
         await some(b)
         await b.add("later")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_replay, "MAX_REPLAYED", 0)
+            patch.setattr(explain, "MAX_REPLAYED", 0)
             found = await b.service.explain("posts", "later")
         assert found.complete
         assert found.given == ()

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.server.runtime.fair_shares import Plan, fair_plan, quotas
+from venire.server.runtime.sharing import Plan, fair_plan, quotas
 
 Owners = dict[str, int | None]
 

@@ -26,8 +26,8 @@ from venire.server.store import (
     SettingsRow,
     StreamRow,
 )
+from venire.server.store.maintenance.export import write_table
 from venire.server.store.maintenance.guaranteed import counted_in, guaranteed_in, judged_of
-from venire.server.store.maintenance.tables import write_table
 
 PANEL: tuple[dict[str, Any], ...] = (
     {"id": "ann", "competence": 0.9},

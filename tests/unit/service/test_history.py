@@ -16,7 +16,7 @@ from venire.server.messages import GoldIn
 from venire.server.operations import history
 from venire.server.store import DropHistory, open_storage
 from venire.server.store.history.files import SegmentFiles, SegmentWriter
-from venire.server.store.history.moving import Steps, restore_segment
+from venire.server.store.history.segments import Steps, restore_segment
 from venire.server.store.maintenance.verify import verify
 from venire.server.store.records import SegmentRow
 

@@ -15,7 +15,7 @@ from tests.unit.service.support import bench, running
 from venire.audits.intervals import share_interval
 from venire.errors import InputError, NotFound, StateError
 from venire.server.messages import GoldIn
-from venire.server.reports.agreement import agreement_over, kappa
+from venire.server.operations.labelers import agreement_over, kappa
 from venire.server.settings import Member
 from venire.server.store import LabelRow
 from venire.server.store.maintenance.verify import verify

@@ -11,7 +11,7 @@ from sqlalchemy import event
 from tests.unit.service.support import Bench, Flaky, bench, running
 from venire.server import ItemIn, Lease
 from venire.server.store import open_storage
-from venire.server.store.sql.writing import SqlStorage
+from venire.server.store.sql.storage import SqlStorage
 from venire.server.stream import live_stream
 from venire.server.stream.leases import LeaseIndex
 from venire.server.stream.live_stream import LARGE_PAYLOAD

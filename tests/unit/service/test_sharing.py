@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.service.support import running
 from venire.server import Service
-from venire.server.runtime.fair_shares import Plan
+from venire.server.runtime.sharing import Plan
 from venire.server.store import Members, open_storage
 from venire.server.store.ownership import lock_of
 

@@ -31,7 +31,7 @@ from venire.server.store import (
     StreamRow,
     open_storage,
 )
-from venire.server.store.history.finding import remove_files
+from venire.server.store.history.files import remove_files
 from venire.server.store.maintenance.archive import read_archive, write_archive
 from venire.server.store.maintenance.verify import verify
 

@@ -28,17 +28,17 @@ from venire.server.store import (
     WebhookRow,
     open_storage,
 )
-from venire.server.store.history.files import SegmentFiles
-from venire.server.store.history.finding import erase_archived, find_archived
-from venire.server.store.history.moving import (
+from venire.server.store.history.files import SegmentFiles, erase_archived, find_archived
+from venire.server.store.history.segments import (
+    Keep,
     Steps,
     archive_stream,
     drops,
+    next_segment,
     registering,
     restore_segment,
     write_segment,
 )
-from venire.server.store.history.planning import Keep, next_segment
 from venire.server.store.maintenance.verify import verify
 
 FEW = Steps(items=2, events=7)
@@ -339,8 +339,8 @@ _KILLED = """
 import os, sys
 from pathlib import Path
 from venire.server.store import open_storage
-from venire.server.store.history.moving import Steps, archive_stream
-from venire.server.store.history.planning import Keep
+from venire.server.store.history.segments import Steps, archive_stream
+from venire.server.store.history.segments import Keep
 url, archive, last = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 steps = iter(range(1000))
 def tell(_):

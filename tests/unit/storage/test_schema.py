@@ -12,8 +12,8 @@ from alembic.script import ScriptDirectory
 
 from venire.server.store import open_storage, records
 from venire.server.store.record import Record
-from venire.server.store.sql import schema, tables
-from venire.server.store.sql.writing import SqlStorage
+from venire.server.store.sql import tables
+from venire.server.store.sql.storage import SqlStorage
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -21,17 +21,17 @@ def test_the_migrations_lead_to_the_tables(new_url: Callable[[str], str], kind: 
     with open_storage(new_url(kind)) as storage:
         assert isinstance(storage, SqlStorage)
         with storage._engine.connect() as connection:
-            options = {"compare_type": True, "version_table": schema.VERSION_TABLE}
+            options = {"compare_type": True, "version_table": tables.VERSION_TABLE}
             context = MigrationContext.configure(connection, opts=options)
             assert compare_metadata(context, tables.metadata) == []
-            assert schema.version_of(connection) == schema.HEAD
+            assert tables.version_of(connection) == tables.HEAD
 
 
 def test_the_last_script_is_the_version_of_the_code() -> None:
-    scripts = ScriptDirectory(str(Path(schema.__file__).parent / "migrations"))
-    assert scripts.get_current_head() == schema.HEAD
+    scripts = ScriptDirectory(str(Path(tables.__file__).parent / "migrations"))
+    assert scripts.get_current_head() == tables.HEAD
     assert sorted(script.revision for script in scripts.walk_revisions()) == [
-        f"{n:04}" for n in range(1, int(schema.HEAD) + 1)
+        f"{n:04}" for n in range(1, int(tables.HEAD) + 1)
     ]
 
 

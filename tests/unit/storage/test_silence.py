@@ -16,7 +16,7 @@ from tests.marks import nightly
 from tests.wire import FAULTS, LASTING, Fault, wire_to
 from venire.errors import StoreDown, StoreError
 from venire.server.store import Insert, SetMeta, StreamRow, Writer, open_storage
-from venire.server.store.sql import patient, servers
+from venire.server.store.sql import servers
 from venire.server.store.sql.postgres import PostgresStorage
 
 A, B = "http://a:8400", "http://b:8400"
@@ -26,7 +26,7 @@ A, B = "http://a:8400", "http://b:8400"
 def impatient() -> Iterator[None]:
     """Inside, silence is noticed after one second instead of four."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(patient, "SILENCE", 1)
+        monkeypatch.setattr(servers, "SILENCE", 1)
         yield
 
 

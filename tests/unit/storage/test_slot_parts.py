@@ -12,7 +12,7 @@ from venire.errors import ReplayError
 from venire.events import Arrived, Closed, ClosedPart, Event, Observed
 from venire.model import Revision
 from venire.server.store import decode, encode
-from venire.server.store.slot_parts import SlotParts, in_parts
+from venire.server.store.codec import SlotParts, in_parts
 
 REVISIONS = st.builds(Revision, NAMES, SLOTS, VERDICTS, VERDICTS, st.integers(0, 99))
 CLOSED = st.builds(

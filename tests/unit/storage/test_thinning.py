@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.server.store.snapshot_retention import SHARE, superfluous
+from venire.server.store.sql.storage import SHARE, superfluous
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=200), st.integers(0, 5))

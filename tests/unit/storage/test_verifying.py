@@ -17,7 +17,7 @@ from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire import Item
 from venire.server import ItemIn
-from venire.server.operations.intake import contents
+from venire.server.operations.items import contents
 from venire.server.store import (
     Insert,
     ItemRow,

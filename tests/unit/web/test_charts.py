@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.server.console_messages import Period
+from venire.server.admin_messages import Period
 from venire.server.pages.charts import (
     HEIGHT,
     WIDTH,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.server.pages.markdown import ATTRIBUTES, TAGS, as_html
+from venire.server.pages.rendering import ATTRIBUTES, TAGS, as_html
 
 #: Pieces that something dangerous could be made of.
 PIECES = st.sampled_from(

@@ -9,8 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from venire.server.pages import setting_fields
-from venire.server.pages.presets import PRESETS
-from venire.server.pages.setting_fields import groups_of
+from venire.server.pages.setting_fields import PRESETS, groups_of
 from venire.server.settings import (
     MIN_SLOT,
     MOST_AHEAD,

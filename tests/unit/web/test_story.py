@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire import Item, Label, Labeler, Scheduler
-from venire.server.explanation_messages import Alternative, Given
+from venire.server.messages import Alternative, Given
 from venire.server.pages.story import _asked
-from venire.server.store.maintenance.verdicts import agreeing
+from venire.server.store.maintenance.export import agreeing
 
 
 @pytest.mark.parametrize(

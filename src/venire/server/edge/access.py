@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 
@@ -23,9 +23,11 @@ from venire.operations import (
     WORKERS,
 )
 from venire.server.actors import Actor
-from venire.server.admin_messages import KeyView
 from venire.server.edge.errors import RequestError
-from venire.server.service import Service
+
+if TYPE_CHECKING:
+    from venire.server.admin_messages import KeyView
+    from venire.server.service import Service
 
 COOKIE: Final = "venire_session"
 

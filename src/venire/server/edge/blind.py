@@ -8,24 +8,26 @@ the query, and sums over verdicts and labels are not shown while one of them is 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.model import Role
-from venire.server.console_messages import AlarmsView, AlarmView, ItemsPage, ItemSummary, TrendsView
-from venire.server.edge.access import Caller
+from venire.server.admin_messages import AlarmsView, AlarmView, ItemsPage, ItemSummary, TrendsView
 from venire.server.edge.errors import RequestError
-from venire.server.messages import (
-    AuditsView,
-    ExitView,
-    Insights,
-    ItemView,
-    NoteView,
-    RevisionView,
-    StreamView,
-)
-from venire.server.panel_messages import AgreementView, LabelerView, LessonsView
-from venire.server.service import Service
 from venire.server.store import ItemSearch
+
+if TYPE_CHECKING:
+    from venire.server.edge.access import Caller
+    from venire.server.messages import (
+        AuditsView,
+        ExitView,
+        Insights,
+        ItemView,
+        NoteView,
+        RevisionView,
+        StreamView,
+    )
+    from venire.server.panel_messages import AgreementView, LabelerView, LessonsView
+    from venire.server.service import Service
 
 #: Alarms that are raised by verdicts, or by what labelers say.
 _OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"})

@@ -35,11 +35,11 @@ from venire.server.edge.errors import (
 from venire.server.edge.limits import Body, Rates, Waiting, most_bytes
 from venire.server.edge.metrics import Metrics
 from venire.server.edge.oidc import provider_of
-from venire.server.edge.settings import ServerSettings
-from venire.server.service import Service
 
 if TYPE_CHECKING:
     from venire.server.edge.peers import Peers
+    from venire.server.edge.settings import ServerSettings
+    from venire.server.service import Service
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 T = TypeVar("T")

@@ -29,8 +29,6 @@ from venire.server.tokens import new_token
 from venire.tools.http.connections import ApiDown, ApiError, JsonApi
 from venire.tools.lazy import library
 
-__all__ = ["Begun", "Provider", "provider_of"]
-
 #: Seconds that somebody has to sign in, and that a request to the provider may take.
 WITHIN: Final = 600.0
 PATIENCE: Final = 10.0

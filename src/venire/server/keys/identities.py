@@ -28,8 +28,6 @@ from venire.server.store import AuditRow, Change, DropMeta, Insert, SetMeta
 from venire.server.store.contents import compact
 from venire.server.tokens import hashed
 
-__all__ = ["Identities", "Person"]
-
 #: How the names begin under which the store keeps identities, and sign-ins that were finished.
 PREFIX: Final = "identity "
 FINISHED: Final = "finished sign-in "

@@ -13,7 +13,7 @@ import builtins
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,12 +22,14 @@ from venire.model import Role, StreamStatus
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import InvitationView, NewInvitation, invitations_of
 from venire.server.keys.keyring import DAY, Keyring
-from venire.server.keys.sessions import Sessions
-from venire.server.runtime.runtime import Runtime
 from venire.server.settings import Member, Name, of_body
 from venire.server.store import DropMeta, Insert, SetMeta, Storage
 from venire.server.store.contents import compact
 from venire.server.tokens import hashed, new_id, new_token
+
+if TYPE_CHECKING:
+    from venire.server.keys.sessions import Sessions
+    from venire.server.runtime.runtime import Runtime
 
 #: The longest validity of an invitation in days, and how many a stream may have.
 MOST_DAYS: Final = 366.0

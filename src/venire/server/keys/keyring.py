@@ -12,15 +12,17 @@ import builtins
 import contextlib
 import logging
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.errors import InputError, NotFound, StoreError
 from venire.model import Role
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import KeyView, NewKey
-from venire.server.runtime.runtime import Runtime
 from venire.server.store import Change, ExpireKey, Insert, KeyRow, RevokeKey, TouchKey
 from venire.server.tokens import hashed, new_id, new_key
+
+if TYPE_CHECKING:
+    from venire.server.runtime.runtime import Runtime
 
 #: Seconds between two writes of a key's last use.
 LAST_USE_SECONDS: Final = 60.0

@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from venire.errors import StoreError
-from venire.server.admin_messages import KeyView
-from venire.server.keys.keyring import Keyring
-from venire.server.runtime.runtime import Runtime
 from venire.server.store import DropMeta, SetMeta
 from venire.server.store.contents import compact
 from venire.server.tokens import hashed, new_token
+
+if TYPE_CHECKING:
+    from venire.server.admin_messages import KeyView
+    from venire.server.keys.keyring import Keyring
+    from venire.server.runtime.runtime import Runtime
 
 #: The store keeps each under a name of its own, so that several servers may write them; those of
 #: older versions are together under one name.

@@ -10,19 +10,21 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.errors import VenireError
 from venire.model import StreamStatus
-from venire.server.console_messages import AlarmsView, AlarmView
+from venire.server.admin_messages import AlarmsView, AlarmView
 from venire.server.operations.reads import insights
 from venire.server.reports.alarm_rules import Finding, Watched, findings, settled
 from venire.server.reports.event_json import alarm_view
-from venire.server.reports.skill_report import Skill, Skills
-from venire.server.reports.trends import Trends
-from venire.server.runtime.runtime import Runtime
 from venire.server.store import AlarmRow, DeliveryRow, DropAlarms, Insert
-from venire.server.stream.live_stream import LiveStream
+
+if TYPE_CHECKING:
+    from venire.server.reports.skill_report import Skill, Skills
+    from venire.server.reports.trends import Trends
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.live_stream import LiveStream
 
 #: Seconds between two checks; how old trends and skills may be then.
 CHECK_SECONDS: Final = 15.0

@@ -11,18 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.errors import StateError, StoreDown
 from venire.model import StreamStatus
 from venire.server.actors import Actor, audit_row
 from venire.server.admin_messages import AuditView, Deleted, Erased, invitations_of
-from venire.server.operations.alarms import AlarmOperations
 from venire.server.operations.history import erased_upto
-from venire.server.operations.labelers import LabelerOperations
-from venire.server.reports.archived import find
-from venire.server.reports.skill_report import Skills
-from venire.server.runtime.runtime import Runtime
+from venire.server.reports.explain import find
 from venire.server.runtime.students import kept_under, lessons_under
 from venire.server.store import (
     ERASED,
@@ -39,9 +35,15 @@ from venire.server.store import (
     SetMeta,
     Storage,
 )
-from venire.server.store.history.finding import erase_archived, remove_files
+from venire.server.store.history.files import erase_archived, remove_files
 from venire.server.stream.change_batch import Batch
-from venire.server.stream.live_stream import LiveStream
+
+if TYPE_CHECKING:
+    from venire.server.operations.alarms import AlarmOperations
+    from venire.server.operations.labelers import LabelerOperations
+    from venire.server.reports.skill_report import Skills
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.live_stream import LiveStream
 
 #: Rows of each table to delete in one transaction.
 PURGE_ROWS: Final = 500

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from venire.audits import ErrorBound
 from venire.audits.intervals import check_level
 from venire.errors import Archived, Conflict, InputError, StateError, TooMuch
 from venire.server.actors import PROGRAM, Actor, audit_row
-from venire.server.console_messages import Reviewed
+from venire.server.admin_messages import Reviewed
 from venire.server.messages import Answer, AuditsView, BoundView, GoldIn, GoldView, Outcome
 from venire.server.reports.event_json import gold_view
-from venire.server.runtime.in_chunks import chunks, committed, run_chunk
-from venire.server.runtime.runtime import Runtime
+from venire.server.runtime.chunks import chunks, committed, run_chunk
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.gold import KnownGold, answer_audit, known_gold, take_gold, unknown_gold
-from venire.server.stream.leases import HeldLease
-from venire.server.stream.live_stream import LiveStream, Moment
+
+if TYPE_CHECKING:
+    from venire.audits import ErrorBound
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.leases import HeldLease
+    from venire.server.stream.live_stream import LiveStream, Moment
 
 #: How many of the verdicts that are due are listed.
 MOST_DUE: Final = 1000

@@ -11,15 +11,23 @@ import logging
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.errors import StateError, StoreDown, VenireError
 from venire.server.actors import PROGRAM, audit_row
-from venire.server.runtime.runtime import Runtime
 from venire.server.store import ERASED, ErasePayload, Insert, ItemRow, SetMeta
-from venire.server.store.history.moving import SMALL, drops, registering, write_segment
-from venire.server.store.history.planning import Keep, next_segment
-from venire.server.stream.live_stream import LiveStream
+from venire.server.store.history.segments import (
+    SMALL,
+    Keep,
+    drops,
+    next_segment,
+    registering,
+    write_segment,
+)
+
+if TYPE_CHECKING:
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.live_stream import LiveStream
 
 #: Seconds between two rounds, and the least pause between two transactions.
 ROUND_SECONDS: Final = 60.0

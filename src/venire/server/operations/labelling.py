@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import (
     Archived,
@@ -22,10 +22,7 @@ from venire.errors import (
 from venire.model import LeaseStatus, NoWork, StreamStatus
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.messages import Answer, LabelIn, Lease, Nothing, Outcome
-from venire.server.operations.gold import GoldOperations
-from venire.server.reports.telling import Telling
-from venire.server.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
-from venire.server.runtime.runtime import Runtime
+from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.store import RenewLease, Storage
 from venire.server.stream import grants
 from venire.server.stream.change_batch import Batch
@@ -41,10 +38,14 @@ from venire.server.stream.labels import (
     unknown_rows,
 )
 from venire.server.stream.leases import HeldLease
-from venire.server.stream.live_stream import LiveStream, Moment
-from venire.server.stream.offers import Offer
-from venire.server.stream.waiting_room import Waiter
+from venire.server.stream.offers import Offer, Waiter
 from venire.server.tokens import hashed
+
+if TYPE_CHECKING:
+    from venire.server.operations.gold import GoldOperations
+    from venire.server.reports.telling import Telling
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.live_stream import LiveStream, Moment
 
 _LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import InputError, StateError, TooMuch
 from venire.model import LeaseStatus, NoteKind
 from venire.server.actors import PROGRAM, Actor
 from venire.server.messages import Answer, LabelIn, NoteView, Outcome, Progress
-from venire.server.operations.labelling import LabellingOperations
 from venire.server.reports.event_json import note_view
-from venire.server.runtime.runtime import Runtime
 from venire.server.store import NoteRow
 from venire.server.stream import grants
 from venire.server.stream.change_batch import Batch
-from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.tokens import hashed
+
+if TYPE_CHECKING:
+    from venire.server.operations.labelling import LabellingOperations
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.live_stream import LiveStream, Moment
 
 #: Maximum length of a note, in characters.
 LONGEST_NOTE: Final = 2_000

@@ -9,14 +9,20 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from venire.audits.intervals import check_level
 from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
 from venire.model import ItemStatus, NoteKind
-from venire.server.console_messages import TrendsView
-from venire.server.explanation_messages import Explanation
-from venire.server.messages import EventView, ExitView, Insights, ItemView, RevisionView, StreamView
+from venire.server.messages import (
+    EventView,
+    ExitView,
+    Explanation,
+    Insights,
+    ItemView,
+    RevisionView,
+    StreamView,
+)
 from venire.server.panel_messages import (
     ConfusionView,
     LabelerView,
@@ -25,8 +31,6 @@ from venire.server.panel_messages import (
     RatesView,
     WhatIfView,
 )
-from venire.server.reports.archived import check_cursor, find
-from venire.server.reports.basis import TRUSTED, last_change, rests_on
 from venire.server.reports.event_json import (
     event_body,
     gold_view,
@@ -34,20 +38,30 @@ from venire.server.reports.event_json import (
     note_view,
     revision_view,
 )
-from venire.server.reports.explain import explain
-from venire.server.reports.guarantee import guarantee_of, guarantee_view, marked_exit
+from venire.server.reports.explain import check_cursor, explain, find
+from venire.server.reports.guarantee import (
+    TRUSTED,
+    guarantee_of,
+    guarantee_view,
+    last_change,
+    marked_exit,
+    rests_on,
+)
 from venire.server.reports.panel import panel_of
 from venire.server.reports.rates import audited_of, rates_over
 from venire.server.reports.skill_report import MIN_LABELS, Skill, Skills
-from venire.server.reports.trends import Trends
 from venire.server.reports.what_if import what_if_of
-from venire.server.runtime.runtime import Runtime
-from venire.server.store import EventRow, ItemRow
 from venire.server.store.codec import kind_of
-from venire.server.stream.live_stream import LiveStream
-from venire.server.stream.log_position import LogPosition
 from venire.server.stream.slot_clock import quantile
-from venire.whatif import Plan
+
+if TYPE_CHECKING:
+    from venire.server.admin_messages import TrendsView
+    from venire.server.reports.trends import Trends
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.store import EventRow, ItemRow
+    from venire.server.stream.change_batch import LogPosition
+    from venire.server.stream.live_stream import LiveStream
+    from venire.whatif import Plan
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -25,13 +25,12 @@ from venire.errors import (
 )
 from venire.model import ItemStatus, StreamStatus
 from venire.server.actors import PROGRAM, Actor, audit_row
-from venire.server.console_messages import ArchivedStream
+from venire.server.admin_messages import ArchivedStream
 from venire.server.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
-from venire.server.operations.intake import Intake, contents, known_contents
+from venire.server.operations.items import Intake, contents, known_contents
 from venire.server.operations.reads import item_view, stream_view
-from venire.server.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
+from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.runtime.loading import PATIENCE
-from venire.server.runtime.runtime import Runtime
 from venire.server.settings import (
     STREAM_NAME,
     Block,
@@ -58,6 +57,9 @@ from venire.server.store.contents import is_large
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.engine_setup import apply_settings, check_new, new_engine
 from venire.server.stream.live_stream import LiveStream, Moment
+
+if TYPE_CHECKING:
+    from venire.server.runtime.runtime import Runtime
 
 _NAME: Final = re.compile(STREAM_NAME)
 

@@ -8,15 +8,24 @@ neither; the numbers are in a table below and in the API.
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final, Literal
 
-from venire.server.console_messages import Period
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from venire.server.admin_messages import Period
 from venire.server.panel_messages import Lesson
 
 #: The size of a chart, and what is left around the drawing for numbers.
@@ -247,3 +256,82 @@ def lesson_chart(lessons: Sequence[Lesson]) -> Chart:
     }
     x = [float(lesson.exits) for lesson in lessons]
     return lines("agreement with the panel", x, series, "share", over="exits")
+
+
+#: The size of the chart, and the room for its line at the edges.
+SMALL_WIDTH, SMALL_HEIGHT, EDGE = 90, 20, 2
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """The points of a line from 0 to the most; where it goes on straight there are none.
+
+    >>> sparkline([0, 0, 0, 4])
+    '2,18 59.3,18 88,2'
+    >>> sparkline([])
+    ''
+    """
+    most, step = max(values, default=0) or 1, (SMALL_WIDTH - 2 * EDGE) / max(len(values) - 1, 1)
+    points = []
+    for k, value in enumerate(values):
+        inside = 0 < k < len(values) - 1
+        if inside and values[k - 1] == value == values[k + 1]:
+            continue
+        y = EDGE + (1 - value / most) * (SMALL_HEIGHT - 2 * EDGE)
+        points.append(f"{_short(EDGE + step * k)},{_short(y)}")
+    return " ".join(points)
+
+
+def _short(x: float) -> str:
+    return f"{x:.1f}".removesuffix(".0")
+
+
+PLOTLY_PATH: Final = "/static/plotly-{version}.js"
+
+#: For a year, which is as good as for ever, and without asking again.
+FOR_GOOD: Final = "public, max-age=31536000, immutable"
+
+
+@cache
+def _found() -> tuple[str, Path] | None:
+    """The version of the package and where its script is; None if it is not installed."""
+    try:
+        package = distribution("plotly")
+    except PackageNotFoundError:
+        return None
+    file = Path(str(package.locate_file("plotly/package_data/plotly.min.js")))
+    return (package.version, file) if file.is_file() else None
+
+
+def plotly_address() -> str | None:
+    """Where the pages get the script; None without the package: then they show the SVG alone.
+
+    >>> plotly_address() is None or plotly_address().startswith("/static/plotly-")
+    True
+    """
+    found = _found()
+    return None if found is None else PLOTLY_PATH.format(version=found[0])
+
+
+@cache
+def _content(compressed: bool) -> bytes:
+    found = _found()
+    assert found is not None
+    content = found[1].read_bytes()
+    return gzip.compress(content, 6, mtime=0) if compressed else content
+
+
+async def send_plotly(request: Request) -> Response:
+    """The script, of the version that is installed."""
+    found = _found()
+    if found is None or request.path_params["version"] != found[0]:
+        raise HTTPException(404)
+    compressed = "gzip" in request.headers.get("accept-encoding", "")
+    tag = f'"{found[0]}{"-gzip" if compressed else ""}"'
+    headers = {"cache-control": FOR_GOOD, "etag": tag, "vary": "accept-encoding"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    content = await asyncio.to_thread(_content, compressed)
+    if compressed:
+        headers["content-encoding"] = "gzip"
+    headers["x-content-type-options"] = "nosniff"
+    return Response(content, headers=headers, media_type="text/javascript")

@@ -20,7 +20,7 @@ from venire.server.edge.blind import Blind, blind_for
 from venire.server.edge.guard import Gate, caller
 from venire.server.edge.parameters import Item, Stream
 from venire.server.edge.peers import all_streams
-from venire.server.operations.reviewing import Kind, Order
+from venire.server.operations.reviews import Kind, Order
 from venire.server.pages.layouts import pictures_of
 from venire.server.pages.pages import PageRoutes
 from venire.server.pages.rendering import payload_of, times

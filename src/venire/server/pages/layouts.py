@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, islice
 from typing import Any, Final
 
-from venire.server.pages.markdown import is_short, rendered
+from venire.server.pages.rendering import is_short, rendered
 from venire.server.settings import Block
 
 _IMAGE: Final = re.compile(r"data:image/(png|jpeg|gif|webp|avif);base64,", re.I)

@@ -18,8 +18,6 @@ from venire.server.edge.guard import by_hand
 from venire.server.edge.oidc import WITHIN, Begun, Provider
 from venire.server.pages.pages import ID_TOKEN, PageRoutes, landing
 
-__all__ = ["SignOnRoutes"]
-
 #: Where a sign-in begins, and how the names begin of the cookies that hold one each.
 BEGIN: Final = "/sign-in/oidc"
 COOKIE: Final = "venire_sign_in_"

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from venire.server.explanation_messages import Belief, Explanation, Given
-from venire.server.messages import ItemView, LabelView
+from venire.server.messages import Belief, Explanation, Given, ItemView, LabelView
 from venire.server.pages.rendering import percent
 
 #: How many classes the picture shows: those that are most probable at the end.

@@ -18,12 +18,10 @@ from venire.server.edge.errors import error_of
 from venire.server.edge.guard import caller
 from venire.server.edge.parameters import Stream, plan_of, planned
 from venire.server.messages import StreamView
-from venire.server.pages.charts import student_charts, trend_charts
+from venire.server.pages.charts import plotly_address, student_charts, trend_charts
 from venire.server.pages.console import ConsoleRoutes
-from venire.server.pages.plotly_file import plotly_address
-from venire.server.pages.presets import PRESETS
 from venire.server.pages.rendering import changed_settings
-from venire.server.pages.setting_fields import groups_of
+from venire.server.pages.setting_fields import PRESETS, groups_of
 from venire.server.panel_messages import WhatIfView
 from venire.server.settings import STREAM_NAME, StreamSettings
 

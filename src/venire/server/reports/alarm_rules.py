@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from venire.server.console_messages import TrendsView
+from venire.server.admin_messages import TrendsView
 from venire.server.messages import Insights
 from venire.server.settings import StreamSettings
 

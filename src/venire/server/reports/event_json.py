@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from venire.model import ExitReason, NoteKind
-from venire.server.console_messages import AlarmView
+from venire.server.admin_messages import AlarmView
 from venire.server.messages import ExitView, GoldSaid, GoldView, LabelView, NoteView, RevisionView
 from venire.server.store import (
     AlarmRow,

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.errors import StateError
 from venire.labels import LabelTable
 from venire.panels import Estimate, PanelMember, PanelReport, panel_report
 from venire.server.panel_messages import Measured, PanelMemberView, PanelView
-from venire.server.runtime.runtime import Runtime
-from venire.server.store import LabelRow
+
+if TYPE_CHECKING:
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.store import LabelRow
 
 #: How many of the latest labels to use, and the fewest that say anything.
 LABELS, MIN_LABELS = 20_000, 10

@@ -12,21 +12,23 @@ import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import VenireError
 from venire.estimators.auto import Auto
-from venire.estimators.families import Families
 from venire.estimators.intervals import implied_intervals
 from venire.estimators.streaming.estimator import Streaming
 from venire.labels import LabelTable
 from venire.server.reports.event_json import number
-from venire.server.runtime.runtime import Runtime
 from venire.server.store import LabelRow, Storage
-from venire.server.stream.live_stream import LiveStream
+
+if TYPE_CHECKING:
+    from venire.estimators.families import Families
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.live_stream import LiveStream
 
 #: How many of the latest labels to use.
 LABELS: Final = 20_000

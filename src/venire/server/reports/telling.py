@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from venire.estimators.families import Families
 from venire.estimators.questions import Question, questions
 from venire.labels import LabelTable
 from venire.model import ItemStatus
-from venire.server.runtime.runtime import Runtime
-from venire.server.store import ItemRow, Storage
-from venire.server.stream.live_stream import LiveStream
+
+if TYPE_CHECKING:
+    from venire.estimators.families import Families
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.store import ItemRow, Storage
+    from venire.server.stream.live_stream import LiveStream
 
 #: How many of the latest labels to look at, how many items to list, and seconds to keep a list.
 LABELS: Final = 20_000

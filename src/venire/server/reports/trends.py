@@ -12,14 +12,16 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from venire.server.console_messages import Mix, Period, TrendsView
-from venire.server.runtime.runtime import Runtime
+from venire.server.admin_messages import Mix, Period, TrendsView
 from venire.server.store import Exited, LabelRow, Storage
-from venire.server.stream.live_stream import LiveStream
 from venire.server.stream.slot_clock import quantile
 from venire.server.stream.statistics import accuracy_interval
+
+if TYPE_CHECKING:
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.live_stream import LiveStream
 
 #: How many of the latest exits to look at, and into how many periods to cut them.
 EXITS: Final = 2000

@@ -11,18 +11,20 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.engine import Scheduler
 from venire.errors import InputError, StateError
-from venire.events import Event
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.server.panel_messages import Compared, Measured, WhatIfView
-from venire.server.runtime.runtime import Runtime
 from venire.server.settings import of_body
 from venire.server.store import Storage, decode
-from venire.server.store.slot_parts import SlotParts
+from venire.server.store.codec import SlotParts
 from venire.whatif import Comparison, Plan, Recorded, what_if
+
+if TYPE_CHECKING:
+    from venire.events import Event
+    from venire.server.runtime.runtime import Runtime
 
 #: The most events to replay, from the first on, and the most seconds that it may take.
 MOST_EVENTS: Final = 100_000

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from venire.model import Role
-from venire.server.console_messages import Reviewed, ReviewsPage, SentBackView
+from venire.server.admin_messages import Reviewed, ReviewsPage, SentBackView
 from venire.server.edge.access import Caller
 from venire.server.edge.answers import lines_answer, outcomes_answer
 from venire.server.edge.blind import Blind
@@ -16,7 +16,7 @@ from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate
 from venire.server.edge.parameters import Level, Limit, Stream, serves
 from venire.server.messages import AuditsView, GoldIn
-from venire.server.operations.reviewing import Kind, Order
+from venire.server.operations.reviews import Kind, Order
 from venire.server.settings import LONGEST_ID
 
 CORRECT = "Gold that says otherwise than before takes its place; it is refused without."

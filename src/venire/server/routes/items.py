@@ -13,8 +13,7 @@ from venire.errors import Conflict, FileError, InputError
 from venire.files.sending import Sent, read_sent, send_all
 from venire.model import ExitReason, ItemStatus
 from venire.server.actors import Actor
-from venire.server.admin_messages import Erased
-from venire.server.console_messages import ItemsPage
+from venire.server.admin_messages import Erased, ItemsPage
 from venire.server.edge.access import Caller
 from venire.server.edge.answers import long_answer, payload_answer
 from venire.server.edge.blind import blind_for
@@ -30,8 +29,7 @@ from venire.server.edge.bodies import (
 from venire.server.edge.errors import MOST_FAULTS, RequestError
 from venire.server.edge.guard import Gate, by_hand, caller
 from venire.server.edge.parameters import Item, Since, Stream, Until, serves
-from venire.server.explanation_messages import Explanation
-from venire.server.messages import ItemIn, ItemView
+from venire.server.messages import Explanation, ItemIn, ItemView
 from venire.server.settings import Name
 from venire.server.store import ItemSearch
 from venire.tools.addresses import Piped

@@ -12,7 +12,7 @@ from fastapi import Header, Query, Request, Response
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
-from venire.server.console_messages import AlarmsView, TrendsView
+from venire.server.admin_messages import AlarmsView, TrendsView
 from venire.server.edge.access import Caller
 from venire.server.edge.answers import event, follow, lines_answer
 from venire.server.edge.blind import Blind, blind_for
@@ -22,7 +22,7 @@ from venire.server.edge.guard import Gate
 from venire.server.edge.parameters import Level, Limit, PlanBody, Stream, Wait, plan_of, serves
 from venire.server.messages import Insights
 from venire.server.panel_messages import LessonsView, RatesView, WhatIfView
-from venire.server.store.maintenance.tables import write_table
+from venire.server.store.maintenance.export import write_table
 
 SSE: Final = "text/event-stream"
 Cursor = Annotated[int, Query(description="The cursor: results after this number.", ge=0, le=2**53)]

@@ -14,8 +14,7 @@ from pydantic_core import to_json
 from venire.errors import FileError
 from venire.files.trees import parse_tree
 from venire.model import Role
-from venire.server.admin_messages import Deleted
-from venire.server.console_messages import ArchivedStream
+from venire.server.admin_messages import ArchivedStream, Deleted
 from venire.server.edge.access import Caller
 from venire.server.edge.answers import dumps
 from venire.server.edge.blind import Blind

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from venire.errors import StoreDown, StreamDown, StreamElsewhere
 from venire.server.clock import Clock
-from venire.server.runtime.commits_in_parts import CommitsInParts
+from venire.server.runtime.chunks import CommitsInParts
 from venire.server.runtime.health import HealthMonitor
 from venire.server.runtime.loading import Loading
 from venire.server.runtime.sharing import Sharing
@@ -36,10 +36,9 @@ from venire.server.store import (
     streams_of,
 )
 from venire.server.stream.background import ThreadPools, ignore_error
-from venire.server.stream.change_batch import Batch
+from venire.server.stream.change_batch import Batch, LogPosition
 from venire.server.stream.leases import LeaseIndex
 from venire.server.stream.live_stream import LiveStream, Moment
-from venire.server.stream.log_position import LogPosition
 from venire.server.stream.offers import Offers
 
 T = TypeVar("T")

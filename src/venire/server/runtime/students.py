@@ -22,7 +22,7 @@ from venire.errors import InputError, NotFound, StoreDown, StreamDown
 from venire.model import StreamStatus
 from venire.server.actors import audit_row
 from venire.server.panel_messages import Lesson
-from venire.server.runtime.in_chunks import run_chunk
+from venire.server.runtime.chunks import run_chunk
 from venire.server.store import SetMeta, Storage
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.labels import STUDENT, Known, Row, accept_labels

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from venire.errors import StreamLoading, TooMuch
-from venire.server.settings import StreamSettings
 from venire.server.stream.engine_setup import warm_up
-from venire.server.stream.live_stream import LiveStream
 from venire.tools.compiling import Notice
+
+if TYPE_CHECKING:
+    from venire.server.settings import StreamSettings
+    from venire.server.stream.live_stream import LiveStream
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from venire.server.messages import Answer, GoldIn, Outcome
 from venire.server.store import GoldRow, Storage
 from venire.server.store.contents import compact
 from venire.server.stream.change_batch import Batch
-from venire.server.stream.follow_ups import verdict_now
+from venire.server.stream.checks import verdict_now
 from venire.server.stream.labels import end_lease
 from venire.server.stream.leases import HeldLease
 from venire.server.stream.live_stream import LiveStream, Moment

@@ -10,16 +10,18 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import InputError, NotFound, StateError, TooMuch
 from venire.model import Assignment, Labeler, LeaseStatus, NoWork, StreamStatus
 from venire.server.messages import Lease
 from venire.server.store import LeaseEnd
-from venire.server.stream.change_batch import Batch
 from venire.server.stream.leases import HeldLease
-from venire.server.stream.live_stream import LiveStream, Moment
 from venire.server.tokens import hashed, lease_token
+
+if TYPE_CHECKING:
+    from venire.server.stream.change_batch import Batch
+    from venire.server.stream.live_stream import LiveStream, Moment
 
 #: Open items that are looked at one by one for what a labeler has left: a few milliseconds.
 MOST_COUNTED: Final = 20_000

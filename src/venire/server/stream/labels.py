@@ -11,7 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from venire.errors import InputError, StateError, TooMuch
 from venire.model import Label, LeaseStatus
@@ -19,10 +19,12 @@ from venire.server.messages import Answer, Outcome
 from venire.server.store import LabelRow, LeaseEnd
 from venire.server.store.contents import compact
 from venire.server.store.record import maker
-from venire.server.stream.change_batch import Batch
 from venire.server.stream.grants import seat
-from venire.server.stream.leases import HeldLease
-from venire.server.stream.live_stream import LiveStream, Moment
+
+if TYPE_CHECKING:
+    from venire.server.stream.change_batch import Batch
+    from venire.server.stream.leases import HeldLease
+    from venire.server.stream.live_stream import LiveStream, Moment
 
 #: The source of the labels of a stream's student.
 STUDENT: Final = "student"

@@ -41,15 +41,20 @@ from venire.server.store import (
     SettleFollow,
     encode,
 )
+from venire.server.store.codec import MAX_PART, in_parts
 from venire.server.store.maintenance.guaranteed import Guaranteed, Tested
 from venire.server.store.records import SegmentRow
-from venire.server.store.slot_parts import MAX_PART, in_parts
 from venire.server.stream.change_batch import Batch
-from venire.server.stream.checks import Checks
+from venire.server.stream.checks import Checks, FollowUps
 from venire.server.stream.engine_setup import bounds_of, budget_of
-from venire.server.stream.follow_ups import FollowUps
-from venire.server.stream.labelers import Labelers
-from venire.server.stream.leases import REMEMBERED, HeldLease, LeaseIndex, Leases, RecentDict
+from venire.server.stream.leases import (
+    REMEMBERED,
+    HeldLease,
+    Labelers,
+    LeaseIndex,
+    Leases,
+    RecentDict,
+)
 from venire.server.stream.pupil import StreamPupil
 from venire.server.stream.slot_clock import LeadTimes, SlotClock
 from venire.server.stream.statistics import Statistics

@@ -12,8 +12,8 @@ from venire.events import Closed, Event
 from venire.model import Item, NoteKind, StreamStatus
 from venire.server.settings import ServiceSettings, of_body
 from venire.server.store import EventRow, Storage, StreamRow, decode
+from venire.server.store.codec import SlotParts
 from venire.server.store.provenance import Writers
-from venire.server.store.slot_parts import SlotParts
 from venire.server.stream.leases import HeldLease, LeaseIndex
 from venire.server.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem
 from venire.server.stream.statistics import KEPT_EXITS

@@ -19,20 +19,21 @@ import logging
 import random
 from collections import Counter, deque
 from dataclasses import asdict
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from venire.errors import FetchError, InputError, StoreError
 from venire.model import DeliveryStatus
-from venire.server.console_messages import AlarmView
+from venire.server.admin_messages import AlarmView
 from venire.server.messages import ExitView, RevisionView
 from venire.server.reports.event_json import alarm_view, exit_view, revision_view
-from venire.server.runtime.runtime import Runtime
-from venire.server.runtime.webhook_counts import Tallies
+from venire.server.runtime.health import Tallies
 from venire.server.store import DeliveryRow, UpdateDelivery, WebhookRow
 from venire.server.store.contents import compact
-from venire.server.webhooks.posting import Poster
+from venire.server.webhooks.posting import Poster, format_of, text_of
 from venire.server.webhooks.retry_schedule import Failure, after_failure, backoff, wait_of
-from venire.server.webhooks.texts import format_of, text_of
+
+if TYPE_CHECKING:
+    from venire.server.runtime.runtime import Runtime
 
 #: Concurrent messages to one webhook, and to all of them.
 MAX_PER_WEBHOOK, MAX_CONCURRENT = 4, 200

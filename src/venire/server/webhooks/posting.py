@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 from venire.errors import FetchError
+from venire.server.admin_messages import AlarmView
 from venire.server.clock import Clock
+from venire.server.messages import ExitView, RevisionView
 from venire.server.settings import ServiceSettings
 from venire.server.store import WebhookRow
 from venire.server.webhooks.retry_schedule import MAX_RETRY_AFTER
-from venire.server.webhooks.signing import headers
 from venire.tools.http.connections import resolve
 from venire.tools.http.retries import retry_after
 
@@ -69,3 +74,89 @@ def _secrets(hook: WebhookRow, now: float) -> list[str]:
     if hook.old_secret is None or hook.old_until is None or hook.old_until <= now:
         return [hook.secret]
     return [hook.secret, hook.old_secret]
+
+
+def shown(secret: bytes) -> str:
+    """A secret in the form shown to the receiver.
+
+    >>> shown(bytes(24))
+    'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
+    """
+    return f"whsec_{base64.b64encode(secret).decode()}"
+
+
+def signature(secret: str, message: str, timestamp: int, body: bytes) -> str:
+    """The signature of a message; the example is from the specification.
+
+    >>> signature(
+    ...     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    ...     "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    ...     1614265330,
+    ...     b'{"test": 2432232314}',
+    ... )
+    'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+    """
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{message}.{timestamp}.".encode() + body
+    digest = hmac.new(key, signed, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def headers(secrets: Sequence[str], message: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """The headers of a message, signed with each of the secrets.
+
+    >>> signed = headers([shown(bytes(24)), shown(bytes(32))], "msg_1", 0, b"{}")
+    >>> [each.partition(",")[0] for each in signed["webhook-signature"].split(" ")]
+    ['v1', 'v1']
+    """
+    signatures = [signature(secret, message, timestamp, body) for secret in secrets]
+    return {
+        "content-type": "application/json",
+        "user-agent": "venire",
+        "webhook-id": message,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(signatures),
+    }
+
+
+Format = Literal["json", "text"]
+
+_TEXT: Final = "#format=text"
+
+
+def kept_as(url: str, format: Format) -> str:
+    """The address of a webhook as the store keeps it.
+
+    >>> kept_as("https://hooks.slack.com/x#y", "text")
+    'https://hooks.slack.com/x#format=text'
+    """
+    bare = url.partition("#")[0]
+    return f"{bare}{_TEXT}" if format == "text" else bare
+
+
+def format_of(kept: str) -> Format:
+    """The format of the messages to an address."""
+    return "text" if kept.endswith(_TEXT) else "json"
+
+
+def address_of(kept: str) -> str:
+    """The address without its format."""
+    return kept.removesuffix(_TEXT)
+
+
+def text_of(stream: str, about: ExitView | RevisionView | AlarmView | None) -> str:
+    """What to tell people; without a subject it is a test.
+
+    >>> alarm = AlarmView(1, 0.0, "queue", None, False, 0.0, 500.0, "0 open items, back below 500")
+    >>> text_of("posts", alarm)
+    'posts: the alarm queue is over: 0 open items, back below 500'
+    """
+    if about is None:
+        return f"{stream}: this is a test of the webhook, and it works"
+    if isinstance(about, AlarmView):
+        rule = about.rule.replace("_", " ")
+        of = f"alarm {rule}" if about.raised else f"the alarm {rule} is over"
+        return f"{stream}: {of}: {about.message}"
+    if isinstance(about, RevisionView):
+        return f"{stream}: the verdict on {about.item} is now {about.verdict}, not {about.before}"
+    return f"{stream}: {about.item} left as {about.verdict}"

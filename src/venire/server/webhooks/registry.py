@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
+from typing import TYPE_CHECKING
 
 from venire.errors import FetchError, InputError, NotFound, StoreError
 from venire.model import DeliveryStatus
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import DeliveryView, WebhookView
-from venire.server.runtime.runtime import Runtime
-from venire.server.runtime.webhook_counts import Tally
 from venire.server.store import (
     Change,
     DeliveryRow,
@@ -25,10 +24,20 @@ from venire.server.store.contents import compact
 from venire.server.stream.change_batch import Batch
 from venire.server.tokens import new_id, new_secret
 from venire.server.webhooks.deliveries import Deliveries
-from venire.server.webhooks.posting import Poster
-from venire.server.webhooks.signing import shown
-from venire.server.webhooks.texts import Format, address_of, format_of, kept_as, text_of
+from venire.server.webhooks.posting import (
+    Format,
+    Poster,
+    address_of,
+    format_of,
+    kept_as,
+    shown,
+    text_of,
+)
 from venire.tools.http.connections import resolve
+
+if TYPE_CHECKING:
+    from venire.server.runtime.health import Tally
+    from venire.server.runtime.runtime import Runtime
 
 
 class Webhooks:

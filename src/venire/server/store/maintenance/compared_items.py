@@ -17,7 +17,7 @@ from venire.errors import StoreError
 from venire.model import Exit, ExitReason, Item, ItemStatus, Revision, Verdict
 from venire.server.store.base import Storage
 from venire.server.store.contents import compact, is_content_of
-from venire.server.store.maintenance.starting import Mark
+from venire.server.store.maintenance.marks import Mark
 from venire.server.store.records import ERASED, ItemRow, SettingsRow
 
 #: Rows to read at once; with their payloads.

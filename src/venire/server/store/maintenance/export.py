@@ -1,4 +1,9 @@
-"""A stream for other programs: its log, its labels, its items with all that was said of them."""
+"""The verdicts of a stream, with the items, what they left with, and posteriors.
+
+A store keeps the verdict of an item and its confidence, as it left and as it was revised. The
+probability of the verdict is its confidence; what is left of 1 is divided among the other classes
+as `Auto` sees them, learned when they are exported, from all labels and all gold of the stream.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,192 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, TextIO
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TextIO
 
-from venire.errors import FileError
+from venire.errors import FileError, UnknownName
+from venire.estimators.auto import Auto
 from venire.files.label_config import PLAIN_CONTROL, Control
+from venire.files.results import Output, write_outputs
+from venire.labels import LabelTable
 from venire.server.store.base import Storage
 from venire.server.store.codec import decode, kind_of
 from venire.server.store.file_lock import open_private
+from venire.server.store.maintenance.guaranteed import Guaranteed, guaranteed_in
 from venire.server.store.records import ItemRow, LabelRow, RevisionRow
+
+COLUMNS = (
+    *("task", "label", "confidence", "labels", "reason", "arrived_at", "left_at"),
+    *("revised", "left_as", "payload"),
+)
+
+
+def classes_of(storage: Storage, stream: str) -> tuple[str, ...]:
+    """The classes of a stream, by its settings."""
+    body = json.loads(storage.settings(stream)[-1].body)
+    return tuple(body.get("settings", body)["classes"])
+
+
+def verdict_rows(
+    storage: Storage, stream: str, probabilities: bool = False
+) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """The names of the columns, and a row for each item that has left.
+
+    `label` and `confidence` are the verdict of today, `left_as` the one that the item left with;
+    `payload` is JSON. A stream with a guarantee has a column `guaranteed`, about `left_as`. With
+    probabilities there is a column `p(class)` for each class.
+    """
+    classes, proven = classes_of(storage, stream), guaranteed_in(storage, stream)
+    columns = COLUMNS if proven is None else (*COLUMNS, "guaranteed")
+    if not probabilities:
+        return columns, _rows(storage, stream, proven)
+    shares = _posteriors(storage, stream, classes)
+    none = (None,) * len(classes)
+    named = tuple(f"p({name})" for name in classes)
+    rows = (
+        (*row, *agreeing(shares.get(row[0], none), classes, row[1], row[2]))
+        for row in _rows(storage, stream, proven)
+    )
+    return (*columns, *named), rows
+
+
+def agreeing(
+    shares: tuple[float | None, ...], classes: tuple[str, ...], verdict: str | None, sure: float
+) -> tuple[float | None, ...]:
+    """The probabilities of the classes, in which that of the verdict is its confidence.
+
+    >>> agreeing((0.6, 0.3, 0.1), ("a", "b", "c"), "a", 0.8)
+    (0.8, 0.15, 0.05)
+    """
+    if verdict not in classes or sure is None or None in shares:
+        return shares
+    place = classes.index(verdict)
+    others = sum(p for j, p in enumerate(shares) if j != place and p is not None)
+    even = 1 / max(len(shares) - 1, 1)
+    rest = [(p or 0.0) / others if others > 1e-9 else even for p in shares]
+    return tuple(sure if j == place else round(p * (1 - sure), 12) for j, p in enumerate(rest))
+
+
+def _rows(storage: Storage, stream: str, proven: Guaranteed | None) -> Iterator[tuple[Any, ...]]:
+    revised = {row.item: row for row in storage.all_revisions(stream)}
+    for item in storage.all_items(stream):
+        if item.exit_n is None:
+            continue
+        now = revised.get(item.id)
+        said: tuple[Any, ...] = (item.verdict, item.confidence, item.labels)
+        if now is not None:
+            said = (now.verdict, now.confidence, now.labels)
+        times = (item.reason, item.arrived_at, item.left_at)
+        row = (item.id, *said, *times, now is not None, item.verdict, item.payload)
+        mark = () if proven is None else (proven.marks(item.exit_n, item.confidence),)
+        yield (*row, *mark)
+
+
+def _posteriors(
+    storage: Storage, stream: str, classes: tuple[str, ...]
+) -> dict[str, tuple[float, ...]]:
+    """The probability of each class of each item with a label."""
+    rows = [(row.item, row.labeler, row.said) for row in storage.all_labels(stream)]
+    if not rows:
+        return {}
+    table = LabelTable.from_rows(rows, classes)
+    there = set(table.items)
+    gold = {row.item: row.label for row in storage.all_gold(stream) if row.item in there}
+    fitted = Auto().fit(table, gold=gold or None)
+    return dict(zip(map(str, table.items), map(tuple, fitted.posteriors_.tolist()), strict=True))
+
+
+class Table(NamedTuple):
+    """The names of the columns, the rows, and the classes of the column `label`."""
+
+    columns: tuple[str, ...]
+    rows: Iterable[tuple[Any, ...]]
+    classes: tuple[str, ...] | None = None
+
+
+def write_table(
+    storage: Storage, stream: str, what: str, to: Path, probabilities: bool = False
+) -> int:
+    r"""Write a table to a file, of the kind that its name ends with; how many rows it has.
+
+    >>> import tempfile
+    >>> from venire.server.store import Insert, StreamRow, open_storage
+    >>> storage = open_storage("memory:")
+    >>> storage.write([Insert([StreamRow(name="posts", created_at=0.0)])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "labels.csv")
+    ...     write_table(storage, "posts", "labels", path), path.read_text()
+    (0, 'task,worker,label\n')
+    """
+    if what not in TABLES:
+        raise UnknownName("table", what, TABLES)
+    table = _verdicts(storage, stream, probabilities) if probabilities else None
+    table = table or TABLES[what](storage, stream)
+    counted = _Counted(table.rows)
+    write_outputs([Output(to, table.columns, counted, table.classes)])
+    return counted.count
+
+
+class _Counted:
+    """Rows that are counted as they are written."""
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows, self.count = rows, 0
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        self.count = 0
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _labels(storage: Storage, stream: str) -> Table:
+    """What was said, and how sure of it labelers were if any of them said so."""
+    names = ("item", "labeler", "said", *(["confidence"] * storage.are_confident(stream)))
+    rows = map(attrgetter(*names), storage.all_labels(stream))
+    return Table(("task", "worker", "label", *names[3:]), rows)
+
+
+def _verdicts(storage: Storage, stream: str, probabilities: bool = False) -> Table:
+    columns, rows = verdict_rows(storage, stream, probabilities)
+    return Table(columns, rows, classes_of(storage, stream))
+
+
+def _revisions(storage: Storage, stream: str) -> Table:
+    columns = RevisionRow._fields[1:]  # but the stream
+    return Table(columns, map(attrgetter(*columns), storage.all_revisions(stream)))
+
+
+def _gold(storage: Storage, stream: str) -> Table:
+    drawn = {row.item: row.verdict for row in storage.checks(stream)}
+    rows = (
+        (row.item, row.label, row.at, row.source, row.actor, row.item in drawn,
+         drawn.get(row.item), row.earlier)
+        for row in storage.all_gold(stream)
+    )  # fmt: skip
+    names = ("task", "label", "at", "source", "actor", "drawn", "verdict", "corrected")
+    return Table(names, rows)
+
+
+def _notes(storage: Storage, stream: str) -> Table:
+    rows = ((n.item, n.labeler, n.kind, n.text, n.at) for n in storage.all_notes(stream))
+    return Table(("task", "worker", "kind", "text", "at"), rows)
+
+
+#: What there is to export as a table, by name.
+TABLES: Final = MappingProxyType[str, Callable[[Storage, str], Table]](
+    {
+        "labels": _labels,
+        "verdicts": _verdicts,
+        "revisions": _revisions,
+        "gold": _gold,
+        "notes": _notes,
+    }
+)
 
 
 @contextmanager

@@ -29,10 +29,10 @@ from sqlalchemy import Connection, create_engine, exc
 from venire.errors import InputError, MissingExtra, StoreDown, StoreError, StoreInUse
 from venire.server.store.changes import Change
 from venire.server.store.ownership import Members
-from venire.server.store.sql import schema
+from venire.server.store.sql import tables
 from venire.server.store.sql.statements import TOUCH, Step
+from venire.server.store.sql.storage import SqlStorage
 from venire.server.store.sql.tables import metadata
-from venire.server.store.sql.writing import SqlStorage
 
 try:
     import psycopg
@@ -40,7 +40,7 @@ except ImportError:  # pragma: no cover
     raise MissingExtra("psycopg", "postgres") from None
 
 from venire.server.store.sql import servers
-from venire.server.store.sql.patient import Connection as Session
+from venire.server.store.sql.servers import Connection as Session
 
 #: Milliseconds to wait for the store: the database may not have noticed yet that the process or the
 #: connection that had it is gone; and those between two looks.
@@ -141,9 +141,9 @@ class PostgresStorage(SqlStorage):
 
     def _check_version(self, connection: Session) -> None:
         """See that no newer version has upgraded the store before this one had it."""
-        asked = f"SELECT version_num FROM {schema.VERSION_TABLE}".encode()
+        asked = f"SELECT version_num FROM {tables.VERSION_TABLE}".encode()
         if (found := connection.execute(asked).fetchone()) is not None:
-            schema.check_version(found[0], self.url)
+            tables.check_version(found[0], self.url)
 
     def _in_use(self) -> StoreInUse:
         return StoreInUse(
@@ -175,18 +175,18 @@ class PostgresStorage(SqlStorage):
     def _prepare(self) -> None:
         """Make the store, or upgrade it while no server has it."""
         with self._engine.begin() as connection:
-            version = schema.version_of(connection)
-            if not schema.check_version(version, self.url):
+            version = tables.version_of(connection)
+            if not tables.check_version(version, self.url):
                 return
             if not self.owner:
                 raise StoreError(
                     f"the store {self.url} is of schema {version or 'none'}, this venire writes "
-                    f"{schema.HEAD}: start venire serve once, which makes or upgrades it"
+                    f"{tables.HEAD}: start venire serve once, which makes or upgrades it"
                 )
             try:
                 if version is not None and not self._alone(connection):
                     return
-                schema.upgrade(connection)
+                tables.upgrade(connection)
             except exc.DBAPIError as error:
                 if isinstance(error.orig, _BESIDE):
                     raise self._in_use() from None
@@ -195,8 +195,8 @@ class PostgresStorage(SqlStorage):
     def _alone(self, connection: Connection) -> bool:
         """See that no server has the store that is upgraded; whether it still has to be."""
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT}")
-        connection.exec_driver_sql(f"LOCK TABLE {schema.VERSION_TABLE} IN ACCESS EXCLUSIVE MODE")
-        if not schema.check_version(schema.version_of(connection), self.url):
+        connection.exec_driver_sql(f"LOCK TABLE {tables.VERSION_TABLE} IN ACCESS EXCLUSIVE MODE")
+        if not tables.check_version(tables.version_of(connection), self.url):
             return False
         for _ in range(0, _LOCK_TIMEOUT, _LOOK):
             if not servers.in_use(connection):
@@ -280,7 +280,7 @@ class PostgresStorage(SqlStorage):
             try:
                 servers.set_timeouts(connection)
                 connection.execute(
-                    f"LOCK TABLE {schema.VERSION_TABLE} IN SHARE ROW EXCLUSIVE MODE".encode()
+                    f"LOCK TABLE {tables.VERSION_TABLE} IN SHARE ROW EXCLUSIVE MODE".encode()
                 )
                 yield
             finally:

@@ -33,9 +33,9 @@ from sqlalchemy.engine import URL
 from venire.errors import InputError, StoreDown, StoreError
 from venire.server.store.changes import VERIFIED, Change, DropHistory, ErasePayload, PurgeStream
 from venire.server.store.file_lock import FileLock, create_private, make_private
-from venire.server.store.sql import schema
+from venire.server.store.sql import tables
 from venire.server.store.sql.statements import Step
-from venire.server.store.sql.writing import SqlStorage
+from venire.server.store.sql.storage import SqlStorage
 
 #: The first version whose write-ahead log survives being reset.
 _SOUND = (3, 51, 3)
@@ -109,8 +109,8 @@ class SqliteStorage(SqlStorage):
             if self.owner:
                 self._writing.execute("PRAGMA journal_mode = WAL")
             with self._engine.connect() as connection:
-                version = schema.version_of(connection)
-            if schema.check_version(version, self.url):
+                version = tables.version_of(connection)
+            if tables.check_version(version, self.url):
                 self._upgrade(version)
         self._identity = self._stat()
 
@@ -118,19 +118,19 @@ class SqliteStorage(SqlStorage):
         if not self.owner:
             raise StoreError(
                 f"the store {self.url} is of schema {version or 'none'}, this venire writes "
-                f"{schema.HEAD}: start venire serve once, which upgrades it"
+                f"{tables.HEAD}: start venire serve once, which upgrades it"
             )
         if version is not None and self._copies:
             kept = Path(f"{self.path}.schema-{version}.bak")
             self.copy_to(kept)
-            schema.LOG.info("a copy of the store as it was is at %s", kept)
+            tables.LOG.info("a copy of the store as it was is at %s", kept)
         engine = create_engine(
             "sqlite://", module=self._driver, creator=self._connect, poolclass=NullPool
         )
         with engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-            schema.upgrade(connection)
+            tables.upgrade(connection)
             connection.commit()
 
     def _connect(self) -> Any:
