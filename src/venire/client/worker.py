@@ -269,7 +269,7 @@ class Worker:
             await self._release(work, why, bar=True)
             return said is None
         try:
-            await self._client.label(work.token, said, sure)
+            await self._client.label(work.token, said, *([] if sure is None else [sure]))
         except ServerError as fault:  # about this item; general errors also come from `next`
             LOG.warning("%s: the label was refused: %s", work.item, fault)
             self.tally.failed += 1

@@ -382,7 +382,8 @@ def test_labels_of_a_stream_are_text() -> None:
     async def later(items: list[Any]) -> list[Any]:
         return [Answer(1), NoAnswer("none")][: len(items)]
 
-    assert label_of(vn.Caller("a", lambda item: {"spam": 0.9, "ok": 0.1}))("x") == "spam"
+    said = label_of(vn.Caller("a", lambda item: {"spam": 0.9, "ok": 0.1}))("x")
+    assert (said.label, said.confidence) == ("spam", 0.9)
     assert asyncio.run(label_of(vn.Caller("a", later, many=2))("x")) == "1"
 
 
