@@ -154,7 +154,7 @@ class Trial:
     def _again(self, gone: list[Process]) -> None:
         for server in gone:
             assert server.process is not None
-            server.process.wait(60)
+            server.process.wait(280)
             server.start(standby=server is self.servers[-1])
 
     def _start_postgres(self) -> None:
