@@ -70,8 +70,8 @@ TAMPERED = {
     "the label of": "UPDATE labels SET said = 'x' WHERE item = (SELECT min(item) FROM labels)",
     "by 'ann' is in the log but not": "DELETE FROM labels WHERE labeler = 'ann'",
     "in the table but not in the log": (
-        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source, key, "
-        "NULL FROM labels LIMIT 1"
+        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source, "
+        "key, NULL FROM labels LIMIT 1"
     ),
     "there is no open lease": "UPDATE leases SET status = 'expired' WHERE status = 'open'",
     "but not by the log": (
