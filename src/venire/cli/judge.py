@@ -39,6 +39,7 @@ def judge(
     expert_share: Annotated[
         float | None, typer.Option(metavar="X", help=batches.EXPERT_SHARE)
     ] = None,
+    alone: Annotated[float | None, typer.Option(metavar="X", help=batches.ALONE)] = None,
     guarantee: RightShare = None,
     guarantee_level: Level = None,
     guarantee_gold: TestingGold = None,
@@ -114,6 +115,7 @@ def judge(
                 gold=known.labels or None,
                 asked=known.asked,
                 expert_share=expert_share,
+                alone=alone,
                 growth=IN_BATCHES if batch else GROWTH,
             ).of_day(known.day)
         kept.save()

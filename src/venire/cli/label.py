@@ -68,6 +68,7 @@ def label(
     expert_share: Annotated[
         float | None, typer.Option(metavar="X", help=batches.EXPERT_SHARE)
     ] = None,
+    alone: Annotated[float | None, typer.Option(metavar="X", help=batches.ALONE)] = None,
     guarantee: RightShare = None,
     guarantee_level: Level = None,
     guarantee_gold: TestingGold = None,
@@ -117,6 +118,7 @@ def label(
         "costs": costs_of_text(costs) if costs else None,
         "seed": seed,
         "expert_share": expert_share,
+        "alone": alone,
     }
     with batches.watched() as watch:
         options["progress"] = watch

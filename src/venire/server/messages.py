@@ -342,9 +342,10 @@ class Insights:
     `labels_per_item`, `agreement`, `mean_confidence`, `verdicts`, `reasons` and the response times
     are over the last 1000 exits, withdrawn items excepted. Rates are over the last minute;
     `slots_skipped` is counted since the server started. `error_upper` is the upper bound on the
-    rate of errors, at 95 %, by the `audits`. The accuracy is estimated by `mean_confidence`, and
-    lies between `accuracy_low` and `accuracy_high` with 95 %, if confidences are right. `alarms`
-    counts those that are on, `unsure` how often a labeler abstained. `exits_by_minute` and
+    rate of errors, at 95 %, by those of the `audits` that are a random sample. The accuracy is
+    estimated by `mean_confidence`, and lies between `accuracy_low` and `accuracy_high` with 95 %,
+    if confidences are right. `alarms` counts those that are on, `alarms_of_verdicts` those of them
+    that verdicts raised, `unsure` how often a labeler abstained. `exits_by_minute` and
     `queue_by_minute` are the last 60 minutes, that of now at the end; after a restart only as far
     as the last 1000 exits tell.
     """
@@ -384,6 +385,7 @@ class Insights:
     flags: int = 0
     comments: int = 0
     alarms: int = 0
+    alarms_of_verdicts: int = 0
     accuracy_low: float | None = None
     accuracy_high: float | None = None
     single_label_share: float | None = None

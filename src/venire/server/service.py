@@ -104,7 +104,8 @@ class Service:
         self.add_labeler, self.agreement = labelers.add_labeler, labelers.agreement
         self.retire_labeler = labelers.retire_labeler
         self.restore_labeler = labelers.restore_labeler
-        self.invitations = Invitations(self.runtime, self.keys, self.sessions, labelers.add_labeler)
+        who = self.runtime, self.keys, self.sessions
+        self.invitations = Invitations(*who, labelers.add_labeler, labelers.retire_labeler)
 
         labelling = LabellingOperations(self.runtime, gold, telling)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
@@ -148,6 +149,7 @@ class Service:
         await self._resume_deletions()
         await self.webhooks.start()
         self._alarms.start()
+        self.invitations.start()
         self._history.start()
         async with self.runtime.starting():
             first = await self.keys.start()

@@ -24,7 +24,9 @@ the class itself are about
     n_k = sum_s q_sk^2,    and the mean probability of an item of the class is    n_k / sum_s q_sk.
 
 A class is distinct if n_k is at least FEWEST and the mean at least PURE, both chosen on worlds of
-moderation (docs/costs.md). Between other classes verdicts are those without costs.
+moderation (docs/costs.md); the class of items with gold is known. It stays distinct down to lower
+limits, so that verdicts are not revised back and forth. Between other classes verdicts are those
+without costs.
 """
 
 from __future__ import annotations
@@ -386,10 +388,12 @@ class Estimate:
 
     def _settled(self, fitted: BaseEstimator) -> Guess:
         """What was fitted, shrunk towards the stated competences."""
-        seen = np.bincount(self.labels[:, LABELER], minlength=len(self.stated))
+        seen = np.bincount(self._checked(), minlength=len(self.stated))
         weight = np.where(np.isnan(self.stated), 0.0, sum(self.prior))
         share = np.divide(weight, weight + seen, out=np.zeros(len(seen)), where=weight + seen > 0)
         p = share * self._expected() + (1 - share) * fitted.competences_
+        if isinstance(fitted, Auto) and fitted.basis_ is Basis.VOTE:
+            p = np.where(seen == 0, self._expected(), p)  # nobody checked them
         p = clamp_competence(p, self.classes, self.rho)
         if not self.matrices or "confusions_" not in vars(fitted):
             return Guess(p)
@@ -398,6 +402,14 @@ class Estimate:
         shares = getattr(fitted, "shares_", fitted.priors_).copy()
         square = share[:, None, None] * stated + (1 - share)[:, None, None] * rows
         return Guess(p, clamp_confusions(square, self.rho), shares)
+
+    def _checked(self) -> Ints:
+        """Who gave each label whose item has another, or gold: a lone label says nothing of it."""
+        items, place, labels = np.unique(
+            self.labels[:, ITEM], return_inverse=True, return_counts=True
+        )
+        several = (labels > 1) | np.isin(items, list(self.gold))
+        return self.labels[several[place], LABELER]
 
     # snapshots
 
@@ -459,13 +471,24 @@ def _with_stranger(
     return cast(BaseEstimator, replace(cast(Any, estimator), stranger=square))
 
 
-#: The fewest items of a class, and the least mean probability of an item of it.
+#: The fewest items of a class, and the least mean probability of an item of it; and from where on a
+#: class that stood out no longer does, so that costs do not come and go.
 FEWEST: Final = 10.0
 PURE: Final = 0.8
+FEWEST_LEFT: Final = 5.0
+PURE_LEFT: Final = 0.6
 
 
-def distinct_classes(labels: Ints, found: Guess | None, classes: int) -> NDArray[np.bool_]:
+def distinct_classes(
+    labels: Ints,
+    found: Guess | None,
+    classes: int,
+    gold: Mapping[int, int] | None = None,
+    before: NDArray[np.bool_] | None = None,
+) -> NDArray[np.bool_]:
     """For each class, whether it stands out under what was found; no class if nothing was.
+
+    The class of items with gold is known. `before` says which classes stood out so far.
 
     >>> labels = np.array([(s, m, int(s < 20), 0) for s in range(100) for m in range(3)])
     >>> rows = np.array([[[0.95, 0.05], [0.1, 0.9]]] * 3)
@@ -474,15 +497,24 @@ def distinct_classes(labels: Ints, found: Guess | None, classes: int) -> NDArray
     [True, True]
     >>> distinct_classes(labels[30:], good, 2).tolist()  # ten items of the second class
     [True, False]
+    >>> distinct_classes(labels[30:], good, 2, before=np.array([True, True])).tolist()
+    [True, True]
+    >>> distinct_classes(labels[30:], good, 2, {s: 1 for s in range(20)}).tolist()
+    [True, True]
     >>> distinct_classes(labels, good._replace(prior=np.array([0.5, 0.5])), 2).tolist()
     [False, False]
     """
     unknown = found is None or (found.prior is not None and not np.ptp(found.prior))
     if found is None or unknown or not len(labels):
         return np.zeros(classes, np.bool_)
-    q = posteriors(opinions(labels, *found.read(classes))[1])
+    items, logs = opinions(labels, *found.read(classes))
+    q, gold = posteriors(logs), gold or {}
+    known = np.isin(items, list(gold))
+    q[known] = np.eye(classes)[[gold[item] for item in items[known].tolist()]]
     squares, sums = (q**2).sum(axis=0), q.sum(axis=0)
-    return np.asarray((squares >= FEWEST) & (squares >= PURE * sums))
+    stood = np.zeros(classes, np.bool_) if before is None else before
+    fewest, pure = np.where(stood, FEWEST_LEFT, FEWEST), np.where(stood, PURE_LEFT, PURE)
+    return np.asarray((squares >= fewest) & (squares >= pure * sums))
 
 
 def labels_of_stream(state: Arrays) -> Arrays:

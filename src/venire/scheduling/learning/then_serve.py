@@ -180,11 +180,11 @@ class _KeepsLearning(Learner):
 
     def __init__(self, estimate: Estimate) -> None:
         self.estimate = estimate
-        self.distinct = self._distinct()
+        self.distinct = np.zeros(estimate.classes, np.bool_)
 
     def _distinct(self) -> NDArray[np.bool_]:
-        kept = self.estimate
-        return distinct_classes(kept.labels, kept.found, kept.classes)
+        kept, before = self.estimate, self.distinct
+        return distinct_classes(kept.labels, kept.found, kept.classes, kept.gold, before)
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
         """Fit the labels in the window and the new ones."""

@@ -214,7 +214,8 @@ class _WhileServing(Learner):
         self._believe()
 
     def _distinct(self) -> NDArray[np.bool_]:
-        return distinct_classes(self.estimate.labels, self.estimate.found, self.classes)
+        kept, before = self.estimate, self.distinct
+        return distinct_classes(kept.labels, kept.found, self.classes, kept.gold, before)
 
     def _count(self, labelers: Ints) -> None:
         """Find out who is rarely asked, once there are enough labels to tell."""
