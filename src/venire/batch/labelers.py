@@ -73,7 +73,7 @@ class BatchItem:
 
 
 def check_target(target: float | None, who: str = "got target") -> None:
-    """Refuse a target that is no probability between 0 and 1."""
+    """Refuse a target that is not a probability between 0 and 1."""
     if target is not None and not (isinstance(target, int | float) and 0 < target < 1):
         raise InputError(f"{who} {target!r}, expected a confidence between 0 and 1, such as 0.95")
 

@@ -336,7 +336,7 @@ class Queue:
         """The place of the first label to refuse, and what its labeler said before; or -1.
 
         BARRED instead of that: it may not label the row. There is one line for each label: row,
-        labeler, class, and 0 (see scheduling/kernel/labels.py).
+        labeler, class, and 0 (see scheduling/kernel/rows.py).
         """
         held = np.empty(len(labels), np.int64)
         place = int(look_up(self.desk, labels, held))
@@ -389,7 +389,7 @@ class Queue:
     def columns(self) -> Iterator[NDArray[np.generic]]:
         """Everything that defines the state, column by column; not how rows happen to be filed.
 
-        The verdict of a row that has not left is no part of it: reading it writes it.
+        The verdict of a row that has not left is not part of it: reading it writes it.
         """
         desk = self.desk
         rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]

@@ -42,7 +42,7 @@ class Kernels(NamedTuple):
     leave(desk, row)          the row is removed from whatever the policy keeps
     serve(desk, slot)         assign this slot's work by `touch`
     settle(desk, slot)        end the slot; returns how many rows leave, listed in `desk.gone`
-    hear(desk, labels, slot, fresh)   enter labels (see kernel/labels.py)
+    hear(desk, labels, slot, fresh)   enter labels (see kernel/rows.py)
     refile(desk, rows, slot)  value these rows again and enter them, one after the other
 
     A policy writes the first three; `kernel.build.compiled` makes the rest.

@@ -4,7 +4,7 @@
     ├── NoLabel        it answered, but not with a label: refused, truncated, no class
     │   └── NotSure    it said that it cannot tell
     ├── Unavailable    it cannot be reached for now, or is too busy: ask again later
-    └── Stopped        no request will do any more: its key, its quota, its model
+    └── Stopped        no request can succeed any more: its key, its quota, its model
 
 A worker hands an item after `NoLabel` to other labelers only; after `Unavailable` the same judge
 may get it again; after `Stopped` the worker of that judge ends, and the rest of the panel goes on.
