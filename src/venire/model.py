@@ -296,11 +296,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a labeler said of an item."""
+    """What a labeler said of an item, and how sure it said it was (0 to 1), if it did."""
 
     item: ItemId
     labeler: LabelerId
     said: Hashable
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

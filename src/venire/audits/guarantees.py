@@ -246,7 +246,7 @@ def guarantee(
     tasks = list(verdicts)
     sure = np.array([confidences[task] for task in tasks], np.float64)
     if not np.isfinite(sure).all():
-        raise InputError("got confidences that are no numbers, expected a number for each verdict")
+        raise InputError("got confidences that are not numbers, expected a number for each verdict")
     place = {task: i for i, task in enumerate(tasks)}
     drawn = sure[[place[task] for task in gold]]
     wrong = np.array([verdicts[task] != label for task, label in gold.items()], np.bool_)

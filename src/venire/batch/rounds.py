@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 from venire.batch.alone import Alone, good_enough, trial
 from venire.batch.choice import (
     Belief,
-    Voices,
     believe,
     best_entries,
     first_entries,
     heard,
-    voices_of,
 )
 from venire.batch.labelers import AWAY, FREE, Pupil, Work, check_target
 from venire.budget import Budget
@@ -42,6 +40,7 @@ from venire.errors import InputError
 from venire.estimators.anchored import Anchored
 from venire.estimators.families import Families
 from venire.estimators.given import Gold
+from venire.estimators.voices import Voices, voices_of
 from venire.labels import LabelTable
 from venire.labels.sources.columns import like
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from venire.connectors.models.model import (
 )
 from venire.errors import GaveUp, InputError, NotNow
 from venire.files.trees import check_number, check_text, check_url, check_whole
-from venire.tools.http.connections import Connections, Lost, key_of
+from venire.tools.http.connections import Closing, Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong, fault_of
 
 LOG = logging.getLogger("venire.models")
@@ -70,7 +70,7 @@ class Calling:
         check_whole(0)(("num_retries",), self.num_retries)
 
 
-class Endpoint:
+class Endpoint(Closing):
     """A labeler behind HTTP: `ask` makes the request of some items, `read` answers of the JSON."""
 
     def __init__(
@@ -96,20 +96,14 @@ class Endpoint:
         self._http = Connections(to, how.timeout, how.max_parallel, key, how.api_key_header)
         self._rejected: int | None = 0
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
     async def close(self) -> None:
         await self._http.close()
 
     async def answer(self, items: Sequence[Any]) -> Said:
         """What the model says of each item: an `Answer`, or a `NoAnswer`.
 
-        Raises `NotNow` if it cannot be reached for now, `GaveUp` if no request will do any more. A
-        request that is refused for more than one item is made for each of them alone.
+        Raises `NotNow` if it cannot be reached for now, `GaveUp` if no request can succeed any
+        more. A request that is refused for more than one item is made for each of them alone.
         """
         try:
             return await self._answers(items)
@@ -267,6 +261,6 @@ class HttpModel(Endpoint):
         if not isinstance(shares, list) or not shares:
             raise ValueError("the probabilities are neither a list nor a mapping")
         if any(isinstance(x, bool) or not isinstance(x, int | float | None) for x in shares):
-            raise ValueError("the probabilities are no numbers")
+            raise ValueError("the probabilities are not numbers")
         row = np.array([np.nan if x is None else x for x in shares], np.float64)
         return answers_of(shares_of(row[None, :]), names)[0]

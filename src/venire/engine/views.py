@@ -210,6 +210,7 @@ class Views:
             *([state.gold] if state.gold else []),
             *([state.costs] if state.costs else []),
             *([state.families] if state.families else []),
+            *([state.tones.state()] if state.tones else []),
             *([state.purse.budget, state.purse.state()] if state.purse.budget else []),
         )
         digest = hashlib.sha256()

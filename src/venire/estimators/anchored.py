@@ -110,7 +110,7 @@ def _agreeing(table: LabelTable) -> tuple[Floats, Floats]:
 
 
 def clearly_rarer(shares: Floats, than: Floats, items: int) -> bool:
-    """Whether some class has a share that is clearly lower, for so many items.
+    """Whether some class has a share that is clearly lower, for this many items.
 
     >>> clearly_rarer(np.array([0.9, 0.1]), np.array([0.8, 0.2]), items=100)
     False

@@ -135,11 +135,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LabelIn:
-    """A label sent without a lease."""
+    """A label sent without a lease; `said` is None where the labeler is not sure."""
 
     item: str
     labeler: str
-    said: str
+    said: str | None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """A label of an item, and the id of the key that sent it, if known."""
+    """A label of an item, and the id of the key that sent it, if known.
+
+    `confidence` is how sure the labeler said it was, None where it did not say.
+    """
 
     labeler: str
     said: str
@@ -168,6 +172,7 @@ class LabelView:
     lead_seconds: float | None
     source: str
     key: str | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

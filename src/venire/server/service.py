@@ -110,11 +110,10 @@ class Service:
         labelling = LabellingOperations(self.runtime, gold, telling)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
         self.heartbeat, self.release = labelling.heartbeat, labelling.release
-        self.add_labels = labelling.add_labels
 
         notes = NoteOperations(self.runtime, labelling)
         self.abstain, self.add_note, self.notes = notes.abstain, notes.add_note, notes.notes
-        self.progress = notes.progress
+        self.add_labels, self.progress = notes.add_answers, notes.progress
 
         self._history = HistoryOperations(self.runtime)
         self.keep_history = self._history.keep

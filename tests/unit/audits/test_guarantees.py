@@ -116,7 +116,7 @@ def test_good_verdicts_are_guaranteed_and_bad_ones_are_not() -> None:
         (({}, {}, {}), "no verdicts"),
         (({1: "x"}, {}, {}), "no confidence for 1"),
         (({1: "x"}, {1: 0.5}, {2: "x"}), "no verdict on 2"),
-        (({1: "x"}, {1: float("nan")}, {}), "no numbers"),
+        (({1: "x"}, {1: float("nan")}, {}), "not numbers"),
         (({1: "x"}, {1: 0.5}, {}, 95), "share 95"),
         (({1: "x"}, {1: 0.5}, {}, 0.9, 2), "level 2"),
     ],

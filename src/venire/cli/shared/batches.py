@@ -162,7 +162,6 @@ def say_labelled(
         promised = {} if held is None else {"guarantee": held.record()}
         print(json.dumps(done.record() | promised | (more or {}), indent=2, allow_nan=False))
         return
-    from venire.cli.shared.batches import print_labelled
     from venire.cli.shared.guarantees import guarantee_lines
 
     print_labelled(done)

@@ -1,8 +1,8 @@
 """`Judge`: a model behind an OpenAI-compatible API as a labeler.
 
 A question is sent when the limits allow it. A 429 makes the whole judge wait for as long as the
-server asks; other faults are retried up to `num_retries` times; an answer that is no label is asked
-for again twice. What remains is a `JudgeFault`. A server that knows no `response_format` or no
+server asks; other faults are retried up to `num_retries` times; an answer that is not a label is
+asked for again twice. What remains is a `JudgeFault`. A server without `response_format` or
 log-probabilities is asked without them from then on. With `answer_first` the judge is asked for an
 answer of its own before it sees what it judges, once for all items with the same question. With a
 `BatchBook` questions are sent as batches, at a discount.
@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from venire.connectors.judges.answers import (
     Answer,
@@ -40,14 +40,14 @@ from venire.connectors.judges.reading import (
     read_rationale,
 )
 from venire.errors import FetchError, InputError
-from venire.tools.http.connections import Connections, Lost, key_of
+from venire.tools.http.connections import Closing, Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong
 
 T = TypeVar("T")
 
 LOG = logging.getLogger("venire.judges")
 
-#: How often an answer that is no label is asked for again.
+#: How often an answer that is not a label is asked for again.
 RE_ASKS = 2
 
 #: Seconds that the first question waits for an answer, and between its tries if nobody listens.
@@ -74,7 +74,7 @@ class _Question:
     classes: tuple[str, ...] = ()
 
 
-class Judge:
+class Judge(Closing):
     """A model as a labeler; `async with` closes its connections.
 
     async with Judge(JudgeConfig.read({"id": "strict", "model": "gpt-x", ...})) as judge:
@@ -121,12 +121,6 @@ class Judge:
         self._rejected = 0
         self._answering: dict[str, asyncio.Event] = {}
         self.stopped: str | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close the connections."""

@@ -12,11 +12,12 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from venire.connectors.judges.answers import Answer, JudgeFault, NoLabel, pooled
 from venire.connectors.judges.judge import Judge
 from venire.errors import InputError
+from venire.tools.http.connections import Closing
 
 
 @dataclass
@@ -73,7 +74,7 @@ class PositionBias:
         )
 
 
-class PairJudge:
+class PairJudge(Closing):
     """A judge that compares two fields of an item, in both orders."""
 
     def __init__(self, judge: Judge) -> None:
@@ -103,12 +104,6 @@ class PairJudge:
     def classes(self, classes: Sequence[str] | None = None) -> Mapping[str, str]:
         """The classes with their descriptions: its own, which must be those of the stream."""
         return self._judge.classes(classes)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         await self._judge.close()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from venire.errors import InputError
+from venire.estimators.voices import N_TONES
 from venire.paper import utility
 from venire.paper.accuracy import RHO, on_grid
 from venire.scheduling.base import Belief, Floats, Ints
@@ -53,17 +54,23 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0, costs: Floats | N
         panel["evidence"] = panel["reach"] = 0.0
         desk.bounds[1:3] = 0.0
         desk.pairs[:] = 0.0
-        desk.votes[:] = np.eye(classes)
+        desk.votes[:] = with_tones(np.eye(classes), desk.votes.shape[1])
         return
     panel["evidence"] = on_grid(c * belief.evidence(classes))
     panel["reach"] = [utility.reach(e) for e in panel["evidence"]]
     desk.bounds[1] = panel["evidence"].sum()
     desk.bounds[2] = panel["evidence"][panel["capacity"] > 0].sum()
-    desk.votes[:] = belief.votes(classes)
+    desk.votes[:] = with_tones(belief.votes(classes), desk.votes.shape[1])
     desk.pairs[:] = belief.pairs(classes)
     desk.order[:] = belief.order(classes)
     if desk.meta[PRICED]:
         desk.order[:] = by_merit(desk)
+
+
+def with_tones(votes: Floats, answers: int) -> Floats:
+    """Votes for so many answers: those without a tone are repeated for each tone."""
+    times = answers // votes.shape[-2]
+    return votes if times <= 1 else np.concatenate([votes] * times, axis=-2)
 
 
 def by_merit(desk: Desk) -> Ints:
@@ -129,6 +136,8 @@ def decide_apart(
     """
     found, sure = np.empty(len(start) - 1, np.int64), np.empty(len(start) - 1)
     votes = np.zeros((1, classes, classes)) if belief is None else belief.votes(classes)
+    if said.size and said.max() >= classes:
+        votes = with_tones(votes, N_TONES * classes)
     lean, scores = leaning(belief, classes), np.zeros(classes)
     certain = 1.0 if belief is None else belief.certainty
     costs = charged(belief, costs)
@@ -161,7 +170,7 @@ def _decide_all(
                 for j in range(len(scores)):
                     scores[j] += votes[labelers[k], said[k], j]
             else:
-                scores[said[k]] += 1.0
+                scores[said[k] % len(scores)] += 1.0
         best, count = verdict_by(scores, lean, certain, costly, costs), start[i + 1] - start[i]
         found[i] = best if count > 0 else -1
         sure[i] = confidence_in(scores, lean, believed, certain, costly, best, count)

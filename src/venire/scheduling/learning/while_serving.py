@@ -188,6 +188,8 @@ class _WhileServing(Learner):
     It counts slots by the schedule on which it is called.
     """
 
+    voices = True
+
     def __init__(self, how: LearnWhileServing, estimate: Estimate, classes: int) -> None:
         self.how, self.estimate, self.classes = how, estimate, classes
         self.slot = -1
@@ -248,8 +250,8 @@ class _WhileServing(Learner):
         if self.exploring and self.starved.any():
             chance = 1.0 / self.classes
             hoped = np.where(self.starved, max(self.how.stranger(), chance), chance)
-        p, square, prior, certain = guess
-        self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain, self.distinct)
+        p, square, prior, certain, tones = guess
+        self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain, self.distinct, tones)
 
     def state(self) -> Arrays:
         """The estimate, the slot, who was asked, and whom to explore."""

@@ -325,7 +325,7 @@ class ItemView:
         while k >= 0:
             touch = touches[k]
             if touch["said"] >= 0:
-                found[int(touch["labeler"])] = int(touch["said"])
+                found[int(touch["labeler"])] = int(touch["said"]) % len(self._situation.desk.scores)
             k = int(touch["next"])
         return found
 

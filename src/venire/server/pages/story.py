@@ -111,6 +111,8 @@ def _instead(given: Given) -> str:
 
 def _labelled(label: LabelView, after: dict[str, tuple[Belief, Belief]]) -> str:
     text = f"{label.labeler} said {label.said}"
+    if label.confidence is not None:
+        text += f", {percent(label.confidence)} sure,"
     if label.lead_seconds is not None:
         text += f" after {label.lead_seconds:.1f} s"
     if label.late:

@@ -93,6 +93,19 @@ def unpacked(packed: bytes, coding: str, most: int = MOST) -> bytes:
     return found
 
 
+class Closing:
+    """What has connections, which are closed at the end of `async with`."""
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+
 class Connections:
     """Posts to one address with one key, in a limited time, many at once.
 
@@ -165,7 +178,7 @@ class ApiDown(VenireError):
         super().__init__(message)
 
 
-class JsonApi:
+class JsonApi(Closing):
     """The JSON API of another program.
 
     async with JsonApi("Phoenix", "http://127.0.0.1:6006", {}) as api:
@@ -196,10 +209,7 @@ class JsonApi:
         )
         self._date = ""
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
+    async def close(self) -> None:
         await self._http.aclose()
 
     @property

@@ -158,8 +158,10 @@ class _Counted:
 
 
 def _labels(storage: Storage, stream: str) -> Table:
-    rows = ((row.item, row.labeler, row.said) for row in storage.all_labels(stream))
-    return Table(("task", "worker", "label"), rows)
+    """What was said, and how sure of it labelers were if any of them said so."""
+    names = ("item", "labeler", "said", *(["confidence"] * storage.are_confident(stream)))
+    rows = map(attrgetter(*names), storage.all_labels(stream))
+    return Table(("task", "worker", "label", *names[3:]), rows)
 
 
 def _verdicts(storage: Storage, stream: str, probabilities: bool = False) -> Table:
