@@ -58,6 +58,7 @@ QUALITY = {
     "restart": "restart",
     "shared": "shared",
     "starts": "starts",
+    "voices": "voices",
     "student": "student",
     "zoo": "zoo",
 }

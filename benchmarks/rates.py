@@ -18,7 +18,7 @@ from scipy.stats import norm
 from benchmarks.real_data import load
 from venire.audits.intervals import missed_ever, sequence_interval
 from venire.audits.rates import Rate, Sample, precision_of, recall_of, win_rate
-from venire.audits.sampling import allotted, cells_of, halvings
+from venire.audits.sampling import DOUBT, allotted, cells_of, halvings
 from venire.estimators import Auto
 
 Floats = NDArray[np.float64]
@@ -118,6 +118,20 @@ def measured(world: World, n: int, draws: int) -> list[str]:
     return [*shown, *(f"{np.median([row[k] for row in rows]):.0f}" for k in (8, 9))]
 
 
+def saved(world: World, times: int) -> tuple[float, float]:
+    """What active drawing saves of the variance, in per cent: at best, by the truth, and ours."""
+    cells = cells_of(world.said, world.score, times)
+    share = np.bincount(cells) / len(cells)
+    rate = np.bincount(cells, world.truth) / np.bincount(cells)
+    spread = np.sqrt(rate * (1 - rate))
+    told = DOUBT + (1 - 2 * DOUBT) * world.score
+    drawn = np.bincount(cells, np.sqrt(told * (1 - told)))
+    drawn = drawn / drawn.sum()
+    even, best = (share * spread**2).sum(), (share * spread).sum() ** 2
+    ours = (share**2 * spread**2 / drawn).sum()
+    return 100 * float(1 - best / even), 100 * float(1 - ours / even)
+
+
 def at_all_times(world: World, n: int, draws: int) -> list[str]:
     """How often the truth is ever outside, in per cent; mean widths, with judges and without."""
     rng, target = np.random.default_rng(SEED), float(world.truth.mean())
@@ -195,6 +209,11 @@ def main(arguments: Sequence[str] = ()) -> None:
     print("\n| rate | gold | held | gold alone | width | gold alone |\n" + "|-" * 6 + "|")
     for row in others(options.draws):
         print(f"| {' | '.join(row)} |", flush=True)
+    print("\n| active draws save | quarters: at best | ours | sixteenths: at best | ours |")
+    print("|-" * 5 + "|")
+    for name, world in worlds.items():
+        cells = [f"{x:.1f}" for times in (2, 4) for x in saved(world, times)]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
     print("\n| at all times | gold | ever missed | width | gold alone |\n" + "|-" * 5 + "|")
     for name, world in worlds.items():
         n = min(200, len(world.truth) // 2)

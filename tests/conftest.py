@@ -29,7 +29,7 @@ from tests.ordering import waiting_first
 
 SLOWLY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", SLOWLY, max_examples=200)
-settings.register_profile("venire", SLOWLY, max_examples=50, derandomize=True)
+settings.register_profile("venire", SLOWLY, max_examples=30, derandomize=True)
 settings.load_profile("venire")
 
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -81,19 +81,30 @@ class Forked:
 
 
 def run(
-    folder: Path, *command: str, timeout: float = 280, **more: str
+    folder: Path,
+    *command: str,
+    timeout: float = 280,
+    begun: Callable[[Forked | subprocess.Popen[str]], None] = lambda process: None,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a `venire` command in a folder to its end; `more` is added to the environment."""
+    """Run a `venire` command in a folder to its end; `more` is added to the environment.
+
+    `begun` is told which process it is.
+    """
     colours = {"FORCE_COLOR", "TTY_COMPATIBLE"}
     env = {name: value for name, value in os.environ.items() if name not in colours} | more
     env["PYTHONPATH"] = str(Path(venire.__file__).parents[1])
     if FORKS is None:
-        whole = [sys.executable, "-m", "venire", *command]
-        return subprocess.run(
-            whole, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=timeout
-        )
+        whole, pipe = [sys.executable, "-m", "venire", *command], subprocess.PIPE
+        with subprocess.Popen(
+            whole, cwd=folder, env=env, stdout=pipe, stderr=pipe, encoding="utf-8"
+        ) as plain:
+            begun(plain)
+            said, wrong = plain.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(command, plain.returncode, said, wrong)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
         process = Forked(command, folder, env, log.fileno(), children=True)
+        begun(process)
         assert process.stdout is not None
         with process.stdout:
             said = process.stdout.read()

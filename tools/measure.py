@@ -24,14 +24,14 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "modules": 395,
-    "lines": 87_200,
+    "modules": 398,
+    "lines": 88_000,
     "largest folders": 20,
     "lines of a file": 650,
     "lines of the file of Algorithm 1": 160,
     "lines of a function": 100,
     "longest import chain from the server": 21,
-    "duplicate pairs": 104,
+    "duplicate pairs": 96,
     "private reaches": 3,
     "edits to add a policy": 2,
 }

@@ -243,24 +243,29 @@ class Observed(Event):
 
     @classmethod
     def body_of(cls, run: Sequence[Observed]) -> list[tuple[int, Any]]:
-        """One body for a run of labels: a list for each field, and the places of the late ones."""
+        """One body for a run of labels: a list for each field, and the places of the late ones.
+
+        A list of confidences is at the end if there are any.
+        """
         labels = [event.label for event in run]
         said = [label.said for label in labels]
         if not set(map(type, said)) <= {str}:
             said = [_scalar(value) for value in said]
         late = [place for place, event in enumerate(run) if event.late]
         whose = [label.labeler for label in labels]
-        return [(len(run), [[label.item for label in labels], whose, said, late])]
+        sure = [label.confidence for label in labels]
+        more = [] if not any(c is not None for c in sure) else [sure]
+        return [(len(run), [[label.item for label in labels], whose, said, late, *more])]
 
     @classmethod
     def read_all(cls, slot: int, body: Any) -> Sequence[Event]:
         """The events of a body."""
-        items, labelers, said, late = body
-        triples = zip(items, labelers, said, strict=True)
+        items, labelers, said, late, *sure = body
+        fields = zip(items, labelers, said, *sure, strict=True)
         if not late:
-            return [cls(slot, Label(*triple), False) for triple in triples]
+            return [cls(slot, Label(*each), False) for each in fields]
         places = set(late)
-        return [cls(slot, Label(*triple), k in places) for k, triple in enumerate(triples)]
+        return [cls(slot, Label(*each), k in places) for k, each in enumerate(fields)]
 
     def redo(self, engine: Any) -> None:
         """The label comes."""
@@ -268,8 +273,9 @@ class Observed(Event):
 
     def view(self) -> dict[str, Any]:
         """Who said what of which item."""
-        said = self.label
-        return {"item": said.item, "labeler": said.labeler, "said": said.said, "late": self.late}
+        told = self.label
+        said = {"item": told.item, "labeler": told.labeler, "said": told.said, "late": self.late}
+        return said if told.confidence is None else said | {"confidence": told.confidence}
 
     @classmethod
     def view_of(cls, run: Sequence[Observed]) -> dict[str, Any]:

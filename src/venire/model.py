@@ -96,7 +96,7 @@ class ExitReason(_Word):
         "undecided",
         "its verdict was below min_confidence, and nobody was left who may label it, "
         "or it had the most labels that an item may have; it left with the verdict of least "
-        "expected cost, by the share of each class where that is learned",
+        "expected cost or, while costs do not count yet, the most probable one",
     )
 
 
@@ -296,11 +296,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a labeler said of an item."""
+    """What a labeler said of an item, and how sure it said it was (0 to 1), if it did."""
 
     item: ItemId
     labeler: LabelerId
     said: Hashable
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ _ALL: Final = (
     Operation("label", "POST", f"{_LEASE}/label", WORKERS, tool="label"),
     Operation("heartbeat", "POST", f"{_LEASE}/heartbeat", WORKERS, tool="renew"),
     Operation("release", "POST", f"{_LEASE}/release", WORKERS, tool="release"),
-    Operation("abstain", "POST", f"{_LEASE}/abstain", WORKERS),
+    Operation("abstain", "POST", f"{_LEASE}/abstain", WORKERS, tool="not_sure"),
     Operation("note", "POST", f"{_LEASE}/note", WORKERS),
     Operation("notes", "GET", f"{_ONE}/notes", READERS),
     Operation("progress", "GET", f"{_ONE}/progress", WORKERS),

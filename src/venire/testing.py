@@ -321,13 +321,13 @@ def check_competence(estimator: BaseEstimator) -> None:
     assert (again == first).all(), "it does not survive pickling, or a second fit gives another"
     shuffled = [rows[k] for k in rng.permutation(len(rows))]
     assert (estimator.fit(_table(shuffled)).competences_ == first).all(), "row order matters"
-    assert ((first >= 0) & (first <= 1)).all(), "a competence is no probability"
+    assert ((first >= 0) & (first <= 1)).all(), "a competence is not a probability"
     totals = estimator.posteriors_.sum(axis=1)
     assert np.allclose(totals, 1), "posteriors do not sum to 1"
     assert np.corrcoef(first, p)[0, 1] > 0.9, "it does not tell good labelers from bad ones"
     verdicts: dict[Any, Any] = estimator.labels_
     right = np.mean([verdict == truth[item] for item, verdict in verdicts.items()])
-    assert right > p.mean(), "its verdicts are no better than one label"
+    assert right > p.mean(), "its verdicts are not better than one label"
     assert list(estimator.fit(rows).labels_) == list(dict.fromkeys(i for i, _, _ in rows)), (
         "fit takes no rows: begin with table = as_table(labels)"
     )

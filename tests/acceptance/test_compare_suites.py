@@ -122,13 +122,13 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
         encoding="utf-8",
         start_new_session=True,
     ) as process:
-        end = time.monotonic() + 150
+        end = time.monotonic() + 280
         while count(store) < 3:
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=280)
     kept = count(store)
     assert process.returncode == 130
     assert "the same command resumes" in said

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import venire
+from tests import forked
 from tests.integration.web.harness import until
 from venire.cli import main
 from venire_research.commands.demo import demo
@@ -25,10 +26,7 @@ VENIRE = [sys.executable, "-c", "from venire.cli import main; raise SystemExit(m
 
 
 def run_demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [*VENIRE, "demo", *options]
-    return subprocess.run(
-        command, cwd=folder, env=plain(), capture_output=True, encoding="utf-8", timeout=280
-    )
+    return forked.run(folder, "demo", *options, timeout=600)
 
 
 def plain() -> dict[str, str]:
@@ -125,7 +123,7 @@ def test_ctrl_c_stops_with_one_line(tmp_path: Path) -> None:
         process.stdout.readline()  # it is on its way
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=60)
+        _, complaint = process.communicate(timeout=280)
     assert process.returncode == 130
     assert complaint == "interrupted\n"
 
@@ -173,7 +171,7 @@ def test_serve_is_a_console_that_fills_while_one_watches(tmp_path: Path) -> None
             assert "data:image/png" in page(f"{url}/streams/digits/reviews", key)
         finally:
             process.send_signal(signal.SIGINT)
-            rest, complaint = process.communicate(timeout=60)
+            rest, complaint = process.communicate(timeout=280)
     assert (process.returncode, complaint) == (0, "")
     assert rest.endswith("The demo has ended.\n")
     assert list(tmp_path.iterdir()) == []

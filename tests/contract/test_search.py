@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from tests.store.store import MemoryStorage
 from venire.server.store import (
     CheckRow,
@@ -155,7 +156,9 @@ def test_a_search_finds_what_a_plain_one_finds(
     with open_storage(new_url(kind)) as storage:
         _fill(storage)
 
-        @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+        @settings(
+            examples(night=150, day=40), suppress_health_check=[HealthCheck.function_scoped_fixture]
+        )
         @given(search=SEARCHES, limit=st.integers(1, 9), scan=st.integers(1, 70))
         def same(search: ItemSearch, limit: int, scan: int) -> None:
             assert _pages(storage, search, limit, scan) == _pages(plain, search, limit, scan)

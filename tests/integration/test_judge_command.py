@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
+import queue
 import subprocess
-import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,16 @@ import pytest
 
 from tests import forked
 from tests.batch_server import BatchServer, batching
-from tests.integration.web.harness import SOURCE
 from tests.judge_server import CLASSES, judging, truth
 
 TEXTS = {f"i{n}": f"{'BUY' if n % 2 else 'see'} {n}" for n in range(60)}
 
 
-ENV = {**os.environ, "PYTHONPATH": SOURCE, "JUDGE_KEY": "sk-secret"}
-COMMAND = [sys.executable, "-m", "venire", "judge", "items.jsonl", "--config", "judges.yaml"]
+COMMAND = ["judge", "items.jsonl", "--config", "judges.yaml"]
 
 
 def judge(folder: Path, out: str, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND[3:], "--out", out, "--json", *more]
+    command = [*COMMAND, "--out", out, "--json", *more]
     return forked.run(folder, *command, JUDGE_KEY="sk-secret")
 
 
@@ -135,18 +133,19 @@ def test_batches_with_kills_and_half_of_the_answers_missing_are_as_those_without
 def judged(folder: Path, server: BatchServer, step: str | None) -> Any:
     """Run the command; kill it when the server has taken a step, before it hears of that."""
     command = [*COMMAND, "--out", "verdicts.jsonl", "--json", "--batch", "--labels", "1000"]
-    run = subprocess.Popen(command, cwd=folder, env=ENV, stdout=-1, stderr=-1, text=True)
+    begun, ended = queue.SimpleQueue[Any](), threading.Event()
 
     def watch(taken: str) -> None:
         if taken == step:
             server.watch = lambda step: None
-            run.kill()
-            run.wait()
+            begun.get(timeout=280).kill()
+            assert ended.wait(280)
 
     server.watch = watch
-    out, said = run.communicate(timeout=300)
+    done = forked.run(folder, *command, begun=begun.put, JUDGE_KEY="sk-secret")
+    ended.set()
     if step is not None:
-        assert run.returncode == -9, said
+        assert done.returncode == -9, done.stderr
         return None
-    assert run.returncode == 0, said
-    return json.loads(out)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -219,6 +219,7 @@ def _check_in_time(storage: Storage) -> None:
         late=False,
         lead_seconds=None,
         source="x",
+        confidence=0.75,
     )
     lease = LeaseRow(token_hash="t1", stream="timed", item="i1", labeler="m", given_at=2.0, ttl=1.0)
     storage.write(
@@ -232,9 +233,10 @@ def _check_in_time(storage: Storage) -> None:
     )
     with storage.frozen():
         said, leases = storage.said_in_time("timed"), storage.leases_in_time("timed")
-        assert next(said) == ("i2", "m", "ok", 2**40, True, 1.0)
+        assert next(said) == ("i2", "m", "ok", 2**40, True, 1.0, 0.75)
         assert [row.token_hash for row in leases] == ["t2", "t1"]
-        assert list(said) == [("i1", "m", "ok", 4, False, 2.0)]
+        assert list(said) == [("i1", "m", "ok", 4, False, 2.0, 0.75)]
+        assert storage.are_confident("timed")
     assert [row[0] for row in storage.said_in_time("timed", 1.5)] == ["i1"]
     assert list(storage.leases_in_time("timed", 1.5)) == [storage.lease("t1")]
     assert storage.stray_items("timed") == []

@@ -53,7 +53,13 @@ class MemoryHistory(Storage):
     def said_in_time(self, stream: str, since: float | None = None) -> Iterator[Said]:
         """What was said, in the order of time."""
         rows = self.recent_labels(stream, -math.inf if since is None else since)
-        return ((x.item, x.labeler, x.said, x.slot, x.late, x.at) for x in reversed(rows))
+        return (
+            (x.item, x.labeler, x.said, x.slot, x.late, x.at, x.confidence) for x in reversed(rows)
+        )
+
+    def are_confident(self, stream: str) -> bool:
+        """Whether a label has a confidence."""
+        return any(row.confidence is not None for row in self.labels(stream))
 
     def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
         """All leases by time."""

@@ -138,7 +138,7 @@ def test_6_the_public_dog_set_is_not_the_papers(data: Path) -> None:
     assert len({r["task"] for r in rows}) == 807
 
 
-@examples(night=200, day=60)
+@examples(night=200, day=30)
 @given(instances())
 def test_8_the_exit_rule_as_printed_keeps_items_a_slot_longer_for_nothing(
     instance: Instance,
@@ -299,7 +299,7 @@ def test_10_an_allowed_error_turns_the_order_of_the_labelers() -> None:
     assert swapped == [("i0", "m1"), ("i1", "m0")]
 
 
-@examples(night=200, day=60)
+@examples(night=200, day=30)
 @given(st.data())
 def test_10_with_the_whole_gap_the_lemma_holds(data: st.DataObject) -> None:
     """An error that `decision_gap` allows, in any direction: the same labels, the same exits."""

@@ -125,7 +125,7 @@ class ExitGuarantee(NamedTuple):
 
 
 def most_wrong(drawn: int, share: float, level: float) -> int:
-    """At most so many verdicts are wrong, if of those that are wrong as many were drawn.
+    """At most this many verdicts are wrong, if of those that are wrong as many were drawn.
 
     >>> most_wrong(0, 0.1, 0.95), most_wrong(5, 0.1, 0.95), most_wrong(5, 1.0, 0.95)
     (42, 136, 5)

@@ -275,8 +275,10 @@ def upper_rate(wrong: ArrayLike, audited: ArrayLike, level: float = 0.95) -> Flo
     return high
 
 
-def log_capitals(wrong: int, audited: int, size: int) -> Floats:
+def log_capitals(wrong: int, audited: int, size: int, power: float = 0.0) -> Floats:
     """The logarithm of the capital against each M from `wrong` to the most that can be.
+
+    The bettor's share on each Q is in proportion to 1 / (Q + 1/2) ** power.
 
     >>> log_capitals(1, 2, 4).round(3).tolist()  # of 4 verdicts 1, 2 or 3 are wrong
     [-inf, -0.981, -0.251]
@@ -285,18 +287,23 @@ def log_capitals(wrong: int, audited: int, size: int) -> Floats:
     M = np.arange(wrong, size - right + 1, dtype=np.float64)
     fits = gammaln(M + 1) - gammaln(M - wrong + 1)
     fits += gammaln(size - M + 1) - gammaln(size - M - right + 1)
+    share = (np.arange(M[-1] + 1) + 0.5) ** -power
+    whole = np.concatenate([[1.0], share.cumsum()[:-1]])[wrong:]
+    own = share[wrong:] * np.exp(fits - fits.max())
     with np.errstate(divide="ignore"):  # none below the first, and M = 0
-        below = np.log(np.concatenate([[0.0], np.exp(fits - fits.max()).cumsum()[:-1]]))
-        return np.asarray(below + fits.max() - fits - np.log(np.maximum(M, 1)))
+        below = np.log(np.concatenate([[0.0], own.cumsum()[:-1]]))
+        return np.asarray(below + fits.max() - fits - np.log(whole))
 
 
-def upper_count(wrong: int, audited: int, size: int, level: float = 0.95) -> int:
+def upper_count(
+    wrong: int, audited: int, size: int, level: float = 0.95, power: float = 0.0
+) -> int:
     """The upper bound on how many of `size` verdicts are wrong, by audits without replacement.
 
     >>> upper_count(5, 100, 1000), upper_count(5, 100, 100), upper_count(0, 0, 7)
     (129, 5, 7)
     """
-    stays = log_capitals(wrong, audited, size) < _threshold(level)
+    stays = log_capitals(wrong, audited, size, power) < _threshold(level)
     return wrong + int(stays.nonzero()[0][-1])
 
 

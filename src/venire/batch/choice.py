@@ -8,14 +8,9 @@ The value of a label of labeler m on item i is
 that labelers of about the same worth share the work, and meet each other. Buying the highest values
 until the budget is gone spends it at one price for all items: the value of the last label bought.
 
-**Confidence as a finer answer: what "sure" means is learned, not believed.**
-
-An estimator knows K classes and as many answers. A labeler that says how sure it is gets two voices
-instead, as labelers of their own: one for the half of its answers with the higher confidence, one
-for the others. Each has a competence and a confusion matrix, learned from the labels like
-anybody's; only the order of the confidences counts, so a model that is always "99 % sure" and often
-wrong deceives nobody. Which voice will answer is not known before: what a label of the labeler
-tells is the mean over its voices, by how often each spoke.
+**Confidence.** A labeler that says how sure it is has two voices (`venire.estimators.voices`).
+Which one will answer is not known before: what a label of the labeler tells is the mean over its
+voices, by how often each spoke.
 
 **What the labels so far say: what each verdict may cost, and what a label would tell.**
 
@@ -53,6 +48,7 @@ from venire.estimators.auto import Auto
 from venire.estimators.families import Families
 from venire.estimators.given import Gold
 from venire.estimators.screening.clones import CloneGroup, fit_panel, panel_pairs
+from venire.estimators.voices import Voices
 from venire.labels import LabelTable, Names
 from venire.paper.accuracy import pair_evidence
 from venire.tools.compiling import threaded
@@ -167,56 +163,6 @@ def _kinship(table: LabelTable, fitted: Auto) -> Floats:
         members = np.array([code[name] for name in group.members])
         kinship[np.ix_(members, members)] = group.correlation
     return kinship
-
-
-#: A labeler has one voice until this number of its answers had a confidence.
-FEWEST: Final = 20
-
-
-class Voices(NamedTuple):
-    """The voice of each answer, the names of the voices, and the labeler of each voice."""
-
-    voice: Ints
-    names: tuple[Hashable, ...]
-    labeler: Ints
-
-
-def edge(values: Sequence[float] | Floats) -> float | None:
-    """From where on an answer is a sure one: the median, such that both sides have some.
-
-    >>> edge([0.6, 0.9, 0.7]), edge([0.9, 0.5, 0.5, 0.5]), edge([0.5, 0.5])
-    (0.7, 0.9, None)
-    """
-    if not len(values):
-        return None
-    middle, known = float(np.median(values)), np.asarray(values)
-    if middle > known.min():
-        return middle
-    above = known[known > middle]
-    return float(above.min()) if above.size else None
-
-
-def voices_of(labeler: Ints, confidence: Floats, names: Names) -> Voices | None:
-    """Two voices of those who say how sure they are (NaN: not said); None if nobody does.
-
-    >>> sure = np.tile([0.9, 0.6], 10)
-    >>> found = voices_of(np.zeros(20, np.int64), sure, ["net", "ann"])
-    >>> found.names, found.voice[:4].tolist(), found.labeler.tolist()
-    (('net (sure)', 'ann', 'net (unsure)'), [0, 2, 0, 2], [0, 1, 0])
-    """
-    voice, owner, called = labeler.astype(np.int64), list(range(len(names))), list(names)
-    said = ~np.isnan(confidence)
-    for m in np.flatnonzero(np.bincount(labeler[said], minlength=len(names)) >= FEWEST).tolist():
-        mine = said & (labeler == m)
-        border = edge(confidence[mine])
-        if border is not None:
-            voice[mine & (confidence < border)] = len(called)
-            called[m] = f"{names[m]} (sure)"
-            called.append(f"{names[m]} (unsure)")
-            owner.append(m)
-    if len(called) == len(names):
-        return None
-    return Voices(voice, tuple(called), np.array(owner, np.int64))
 
 
 def heard(belief: Belief, voices: Voices) -> Belief:

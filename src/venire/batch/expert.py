@@ -2,8 +2,8 @@
 
 The panel is asked first, with what is left of the budget. Then the expert sees the items whose
 verdicts are least sure, and settles these. It teaches nothing about the others: items that were
-chosen since nobody was sure of them are no sample of the rest. docs/gold.md has what that is worth,
-and what else was tried.
+chosen because nobody was sure of them are not a sample of the rest. docs/gold.md has what that is
+worth, and what else was tried.
 """
 
 from __future__ import annotations

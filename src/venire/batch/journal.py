@@ -124,7 +124,7 @@ class Journal:
             return 0
         if _parsed(lines[0]) != head:
             known = isinstance(_parsed(lines[0]), dict) and FORMAT in lines[0]
-            what = "is the journal of other items" if known else "is no journal of venire label"
+            what = "is the journal of other items" if known else "is not a journal of venire label"
             raise FileError(
                 self.path, 1, f"{what}: give another file with --journal, or remove this one"
             )
@@ -134,7 +134,7 @@ class Journal:
                 self._digests |= row["digests"]
                 continue
             if not (isinstance(row, list) and 4 <= len(row) <= 6):
-                message = "is no answer of a labeler: the file is damaged, remove this line"
+                message = "is not an answer of a labeler: the file is damaged, remove this line"
                 raise FileError(self.path, number, message)
             entry = Entry(*row)
             self.entries.append(entry)

@@ -73,7 +73,7 @@ class BatchItem:
 
 
 def check_target(target: float | None, who: str = "got target") -> None:
-    """Refuse a target that is no probability between 0 and 1."""
+    """Refuse a target that is not a probability between 0 and 1."""
     if target is not None and not (isinstance(target, int | float) and 0 < target < 1):
         raise InputError(f"{who} {target!r}, expected a confidence between 0 and 1, such as 0.95")
 
@@ -188,7 +188,7 @@ MANY: Final = 256
 class Answer(NamedTuple):
     """What a labeler said, what it cost if that is not the price of every label, how sure, and why.
 
-    The confidence, if there is one, is not believed: `venire.batch.choice` says what becomes of it.
+    The confidence, if there is one, is not believed: `venire.estimators.voices` says why.
 
     >>> Answer("spam", cost=0.0012, confidence=0.9).confidence
     0.9

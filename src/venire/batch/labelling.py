@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.batch.alone import check_margin
 from venire.batch.asking import Live
 from venire.batch.expert import Expert, consult, reserve
 from venire.batch.journal import Journal
@@ -213,6 +214,7 @@ def label(
     asked: Collection[Hashable] = (),
     growth: float = GROWTH,
     expert_share: float | None = None,
+    alone: float | None = None,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -263,6 +265,10 @@ def label(
         The share of the budget, which is in money, for the labeler that is `trusted` (`Caller`):
         asked at the end about the least sure items, whose verdicts its labels are. By default 0.1
         if there is one.
+    alone
+        With `gold`: what may be lost, as a share of right verdicts such as 0.01. Everybody labels
+        the items with gold and as many others, if that takes a third of the budget at most, and
+        whoever is expected to lose no more than this to all of them labels the rest alone.
 
     Examples
     --------
@@ -302,7 +308,9 @@ def label(
             own, purse = Work.of(able, [trusted.id]), Budget(money=money)
             asked_too = Live(own, able, [trusted], classes, kept, purse, source)
             expert = Expert(trusted.id, own, stack.enter_context(asked_too), money)
-        done = _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth, expert)
+        done = _run(
+            work, source, limit, costs, seed, truth, progress, pupil, gold, growth, expert, alone
+        )
     return replace(done, budget=whole, stale=stale_words(kept.stale) if kept else ())
 
 
@@ -345,6 +353,7 @@ def label_recorded(
     expert: Mapping[Any, Hashable] | None = None,
     expert_price: float | None = None,
     expert_share: float | None = None,
+    alone: float | None = None,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
@@ -388,7 +397,9 @@ def label_recorded(
         raise InputError(
             "got a price or a share for an expert and no labels of one: give expert=, or --expert"
         )
-    done = _run(work, source, limit, costs, seed, truth, progress, pupil, gold, growth, trusted)
+    done = _run(
+        work, source, limit, costs, seed, truth, progress, pupil, gold, growth, trusted, alone
+    )
     return replace(done, budget=whole)
 
 
@@ -404,7 +415,9 @@ def _run(
     gold: Gold | None,
     growth: float = GROWTH,
     expert: Expert | None = None,
+    alone: float | None = None,
 ) -> Labelled:
+    check_margin(alone, gold)
     right = None
     if truth is not None:
 
@@ -414,7 +427,7 @@ def _run(
     if not 0 < growth < float("inf"):
         raise InputError(f"got growth {growth!r}, expected a share above 0, such as 0.05")
     book, curve = run_rounds(
-        work, source, budget, costs, seed, progress, right, pupil, gold, growth
+        work, source, budget, costs, seed, progress, right, pupil, gold, growth, alone
     )
     if not (book.said >= 0).any():
         why = source.trouble or "the budget is below the price of a label"

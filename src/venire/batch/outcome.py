@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.batch.alone import Alone
 from venire.batch.choice import decide, owned
 from venire.batch.expert import Consulted
 from venire.batch.labelers import FREE, Pupil
@@ -104,6 +105,8 @@ class Labelled:
         What a trusted labeler was asked and said: the verdicts on these items; not in `table`.
     stale : tuple of str
         Whose answers in the journal are of another configuration, a sentence each.
+    alone : Alone or None
+        Who was good enough to label most items alone, and what that is expected to lose.
     """
 
     table: LabelTable
@@ -130,6 +133,7 @@ class Labelled:
     said: Mapping[tuple[Any, Any], tuple[float | None, str | None]] = field(default_factory=dict)
     expert: Consulted | None = None
     stale: tuple[str, ...] = ()
+    alone: Alone | None = None
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -325,6 +329,7 @@ class Labelled:
             "checked": self.checked and self.checked.record(),
             **({} if self.student is None else {"student": self.student}),
             **({} if self.expert is None else {"expert": self.expert.record()}),
+            **({} if self.alone is None else {"alone": self.alone.record()}),
             **({"explained": shown} if (shown := self.explained()) else {}),
         }
 
@@ -445,6 +450,7 @@ def settle(
         _said(book, source),
         expert,
         (),
+        book.alone,
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )

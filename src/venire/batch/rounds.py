@@ -18,20 +18,20 @@ Labels that are there already, as a source of answers: how to try a budget on ol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.batch.alone import Alone, good_enough, trial
 from venire.batch.choice import (
     Belief,
-    Voices,
     believe,
     best_entries,
     first_entries,
     heard,
-    voices_of,
 )
 from venire.batch.labelers import AWAY, FREE, Pupil, Work, check_target
 from venire.budget import Budget
@@ -40,6 +40,7 @@ from venire.errors import InputError
 from venire.estimators.anchored import Anchored
 from venire.estimators.families import Families
 from venire.estimators.given import Gold
+from venire.estimators.voices import Voices, voices_of
 from venire.labels import LabelTable
 from venire.labels.sources.columns import like
 
@@ -132,6 +133,7 @@ class Book:
         self.said = np.full(work.labeler.size, FREE, np.int32)
         self.cost = np.zeros(work.labeler.size)
         self.spent, self.labels = 0.0, 0
+        self.alone: Alone | None = None
 
     def take(self, entries: Ints, said: Ints, cost: Floats) -> None:
         """Note answers."""
@@ -211,14 +213,19 @@ def run_rounds(
     pupil: Pupil | None = None,
     gold: Gold | None = None,
     growth: float = GROWTH,
+    alone: float | None = None,
 ) -> tuple[Book, list[Point]]:
     """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only.
 
     A `pupil` votes with the panel; its votes cost nothing and are not counted. `gold` teaches in
-    every round. A round adds `growth` of the labels so far.
+    every round. A round adds `growth` of the labels so far. With `alone`, a labeler with whom no
+    more than that is expected to be lost labels the rest alone (`venire.batch.alone`).
     """
     book, curve = Book(work), list[Point]()
     buyer = _Buyer(work, source, budget, book, growth)
+    settled = np.zeros(len(work.items), np.bool_)
+    if gold and alone is not None:
+        settled = buyer.trusting(costs, pupil, gold, alone, seed)
     for entries in buyer.first_round(seed):
         book.take(entries, *source.ask(entries))
         _report(progress, buyer, 0, 0.0)
@@ -226,7 +233,7 @@ def run_rounds(
     while book.labels and not source.ended:
         number += 1
         table, belief = hear(book, source, costs_so_far(costs, source.classes), pupil, gold=gold)
-        done = belief.risk < ENOUGH
+        done = settled | (belief.risk < ENOUGH)
         due = not curve or book.labels >= SHOWN * curve[-1].labels
         if due or goals.any():
             reached = _sure(work, table, belief)
@@ -273,6 +280,34 @@ class _Buyer:
         self.work, self.source, self.budget, self.book = work, source, budget, book
         self.growth = growth
 
+    def trusting(
+        self, costs: Costs | None, pupil: Pupil | None, gold: Gold, margin: float, seed: int
+    ) -> Bools:
+        """Try everybody on some items, and let one who is good enough label the rest.
+
+        Returns the items that need no other label; none if nobody is good enough, or where the
+        trial would take more than FIRST of the budget (of all labels).
+        """
+        work, source, book = self.work, self.source, self.book
+        tried, settled = trial(work, gold, seed), np.zeros(len(work.items), np.bool_)
+        limit = self.budget or Budget(labels=work.labeler.size)
+        money = math.inf if limit.money is None else FIRST * limit.money
+        labels = math.inf if limit.labels is None else FIRST * limit.labels
+        if not tried.size or tried.size > labels or source.most[work.labeler[tried]].sum() > money:
+            return settled
+        book.take(tried, *source.ask(tried))
+        matrix = costs_so_far(costs, source.classes)
+        belief = hear(book, source, matrix, pupil, seed=seed, gold=gold)[1]
+        found = good_enough(work, book.said.astype(np.int64), belief, matrix, gold, margin)
+        if found is None:
+            return settled
+        m, book.alone = found
+        own = self._affordable(np.flatnonzero((work.labeler == m) & (book.said == FREE)))
+        book.take(own, *source.ask(own))
+        settled[work.item[tried]] = True
+        settled[work.item[own[book.said[own] >= 0]]] = True
+        return settled
+
     def prices(self) -> Floats:
         """What a label of each labeler takes of the budget; infinite for those who cannot be asked.
 
@@ -309,7 +344,9 @@ class _Buyer:
         entries = first_entries(self.work, np.isfinite(price)[self.work.labeler], price, seed)
         drawn = np.random.default_rng(seed).random(entries.size)
         order = np.lexsort((drawn, -self.work.weight))
-        entries = self._affordable(entries[order][entries[order] >= 0])
+        entries = entries[order][entries[order] >= 0]
+        asked = np.bincount(self.work.item, self.book.said != FREE) > 0
+        entries = self._affordable(entries[~asked[self.work.item[entries]]])
         parts = max(1, round(0.5 / self.growth))
         return [part for part in np.array_split(entries, parts) if part.size]
 

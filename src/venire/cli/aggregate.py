@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import screen, tables
+from venire.cli.shared import AsJson, screen, tables
 from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
-    FAMILIES,
-    MERGE,
-    WIDE,
+    Columns,
+    FamiliesFile,
+    Labels,
+    Merge,
+    Repeats,
+    Wide,
     columns_of,
     families_of,
     gold_of,
@@ -35,23 +38,17 @@ if TYPE_CHECKING:
     from venire.audits import Guarantee
     from venire.costs import Costs
     from venire.estimators.base import BaseEstimator
-    from venire.labels import LabelTable, Repeats
+    from venire.labels import LabelTable
+    from venire.labels import Repeats as Kept
     from venire.labels.partitions import Spread, Table
     from venire.tools.addresses import PathOrAddress
 
 
-LABELS = (
-    "The labels: CSV, Parquet, JSON Lines or .xlsx with task,worker,label or other usual names, or "
-    "a column for each judge; - is stdin; or a pattern of files, or a folder; here, or at an "
-    "address (s3://bucket/*.parquet)."
-)
 TRUTH = "Known true labels, for comparison: a file with task,label."
 METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal. [default: auto]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
 ORDINAL = "The classes are ordered: numerically, or as given by --classes."
 NUMERIC = "Labels are measurements: estimate a robust mean of each task, with its standard error."
-COLUMNS = "The names of the columns. [default: task,worker,label, or those that look like it]"
-REPEATS = "Repeated labels of a task by one worker: error, or keep the first or the last."
 SEED = "Seed of the draw that breaks ties. [default: 0]"
 GOLD = "Known true labels to learn from: a file with task,label and optionally date."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
@@ -61,20 +58,20 @@ SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,hi
 
 
 def aggregate(
-    labels: Annotated[str, typer.Argument(metavar="LABELS", help=LABELS)],
+    labels: Labels,
     truth: Annotated[str | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
     method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
     classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
     ordinal: Annotated[bool, typer.Option("--ordinal", help=ORDINAL)] = False,
     numeric: Annotated[bool, typer.Option("--numeric", help=NUMERIC)] = False,
-    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
-    wide: Annotated[bool, typer.Option("--wide", help=WIDE)] = False,
-    merge: Annotated[bool, typer.Option("--merge", help=MERGE)] = False,
-    repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
+    columns: Columns = None,
+    wide: Wide = False,
+    merge: Merge = False,
+    repeats: Repeats = "error",
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None,
-    families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
+    families: FamiliesFile = None,
     guarantee: RightShare = None,
     guarantee_level: Level = None,
     guarantee_gold: TestingGold = None,
@@ -83,7 +80,7 @@ def aggregate(
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=tables.CLUSTER)] = None,
     repartition: Annotated[bool, typer.Option("--repartition", help=tables.REPARTITION)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate the true label of each task and the skill of each labeler, from labels alone.
 
@@ -317,7 +314,7 @@ def _labels(
     labels: PathOrAddress,
     client: Any,
     classes: tuple[str, ...] | None,
-    repeats: Repeats,
+    repeats: Kept,
     columns: Sequence[str],
     ordered: bool,
     repartition: bool,

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
-from venire.cli.aggregate import LABELS, REPEATS
-from venire.cli.shared import screen
-from venire.cli.shared.tables import FAMILIES, columns_of, families_of, gold_of, repeats_of
+from venire.cli.shared import AsJson, screen
+from venire.cli.shared.tables import (
+    Columns,
+    FamiliesFile,
+    LabelsFile,
+    Repeats,
+    columns_of,
+    families_of,
+    gold_of,
+    repeats_of,
+)
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -25,15 +32,15 @@ SEED = "Seed of the draws."
 
 
 def ask(
-    labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS)],
+    labels: LabelsFile,
     n: Annotated[int, typer.Option(metavar="N", help=N)] = 10,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
-    families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
-    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS_HELP)] = None,
-    repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
+    families: FamiliesFile = None,
+    columns: Columns = None,
+    repeats: Repeats = "error",
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Choose the items whose truth tells most about which explanation of the labels holds.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import columns_of
 from venire.errors import FileError, InputError, UnknownName
 
@@ -57,7 +57,7 @@ def audit(
     level: Annotated[float | None, typer.Option(metavar="X", help=LEVEL)] = None,
     right: Annotated[float | None, typer.Option(metavar="X", help=RIGHT)] = None,
     ongoing: Annotated[bool, typer.Option("--ongoing", help=ONGOING)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draw verdicts for somebody to check, and bound the error rate of all of them.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import columns_of
 from venire.errors import FileError, InputError
 
@@ -65,7 +65,7 @@ def estimate(
     draw: Annotated[int | None, typer.Option(metavar="N", help=DRAW)] = None,
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate the share of a class, or win rates, with intervals that hold whatever judges do.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.stores import StorageUrl, chosen_stream, open_guest
 from venire.errors import InputError, UnknownName
 
@@ -61,7 +61,7 @@ def importing(
     project: Project = None,
     name: Name = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Turn labels of other programs into a table: task, worker, label.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import batches, screen
+from venire.cli.shared import AsJson, batches, screen
 from venire.cli.shared.guarantees import Level, RightShare, TestingGold, promise_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def judge(
     expert_share: Annotated[
         float | None, typer.Option(metavar="X", help=batches.EXPERT_SHARE)
     ] = None,
+    alone: Annotated[float | None, typer.Option(metavar="X", help=batches.ALONE)] = None,
     guarantee: RightShare = None,
     guarantee_level: Level = None,
     guarantee_gold: TestingGold = None,
@@ -55,7 +56,7 @@ def judge(
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     batch: Annotated[bool, typer.Option("--batch", help=BATCH)] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=DRY_RUN)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let LLM judges label a file, asking each where its answer is worth its price.
 
@@ -114,6 +115,7 @@ def judge(
                 gold=known.labels or None,
                 asked=known.asked,
                 expert_share=expert_share,
+                alone=alone,
                 growth=IN_BATCHES if batch else GROWTH,
             ).of_day(known.day)
         kept.save()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import batches, screen, tables
+from venire.cli.shared import AsJson, batches, screen, tables
 from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
     MERGE,
@@ -68,6 +68,7 @@ def label(
     expert_share: Annotated[
         float | None, typer.Option(metavar="X", help=batches.EXPERT_SHARE)
     ] = None,
+    alone: Annotated[float | None, typer.Option(metavar="X", help=batches.ALONE)] = None,
     guarantee: RightShare = None,
     guarantee_level: Level = None,
     guarantee_gold: TestingGold = None,
@@ -87,7 +88,7 @@ def label(
     student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Label a file of items: buy the labels that pay most for their price, within a budget.
 
@@ -117,6 +118,7 @@ def label(
         "costs": costs_of_text(costs) if costs else None,
         "seed": seed,
         "expert_share": expert_share,
+        "alone": alone,
     }
     with batches.watched() as watch:
         options["progress"] = watch

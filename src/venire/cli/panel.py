@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
-from venire.cli.aggregate import LABELS, REPEATS
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import (
-    FAMILIES,
-    MERGE,
-    WIDE,
+    Columns,
+    FamiliesFile,
+    Labels,
+    Merge,
+    Repeats,
+    Wide,
     columns_of,
     families_of,
     prices_of,
@@ -44,23 +45,23 @@ NAMED = 2
 
 
 def panel(
-    labels: Annotated[str, typer.Argument(metavar="LABELS", help=LABELS)],
+    labels: Labels,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
     truth: Annotated[
         Path | None, typer.Option("--truth", "--gold", metavar="FILE", help=TRUTH)
     ] = None,
-    families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
+    families: FamiliesFile = None,
     want: Annotated[float | None, typer.Option(metavar="X", help=WANT)] = None,
     most: Annotated[float | None, typer.Option(metavar="X", help=MOST)] = None,
     lose: Annotated[float | None, typer.Option(metavar="X", help=LOSE)] = None,
-    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS_HELP)] = None,
-    wide: Annotated[bool, typer.Option("--wide", help=WIDE)] = False,
-    merge: Annotated[bool, typer.Option("--merge", help=MERGE)] = False,
-    repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
+    columns: Columns = None,
+    wide: Wide = False,
+    merge: Merge = False,
+    repeats: Repeats = "error",
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure what each labeler brings and costs, and find the cheapest panel that will do.
+    """Measure what each labeler brings and costs, and find the cheapest panel that is good enough.
 
     The labels are replayed without each labeler, and without more and more of them. The truth, if
     given, decides who can go, and measures what that changes on tasks that had no part in it.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli.aggregate import finite
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import columns_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def rank(
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
     spread: Annotated[float | None, typer.Option(help=SPREAD)] = None,
     honest: Annotated[bool, typer.Option("--honest", help=HONEST)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Rank things by pairwise comparisons, and estimate the reliability of labelers.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.stores import StorageUrl, chosen_stream, open_guest
 from venire.cli.shared.tables import gold_of
 from venire.errors import InputError
@@ -49,7 +49,7 @@ def replay(
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     seeds: Annotated[int, typer.Option(metavar="N", help=SEEDS)] = 1,
     simulate_missing: Annotated[bool, typer.Option("--simulate-missing", help=SIMULATE)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a recorded stream again by another policy, panel or budget, and compare.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.worlds import PANEL, make_world, names_of, warn_below_chance
 from venire.errors import InputError
 
@@ -37,7 +37,7 @@ def plan(
     classes: Annotated[str | None, typer.Option(metavar="NAMES", help=PLAN_CLASSES)] = None,
     weights: Annotated[str | None, typer.Option(metavar="TEXT", help=PLAN_WEIGHTS)] = None,
     max_delay: Annotated[int | None, typer.Option(metavar="N", help=MAX_DELAY)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compute the length of the learning phase that the theory requires."""
     from venire.files import read_panel
@@ -217,7 +217,7 @@ def simulate(
     assignments: Annotated[Path | None, typer.Option(metavar="FILE", help=ASSIGNMENTS)] = None,
     exits: Annotated[Path | None, typer.Option(metavar="FILE", help=EXITS)] = None,
     certify: Annotated[bool, typer.Option("--certify", help=CERTIFY)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a policy on a stream, and report what it earned.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.errors import FileError, InputError
 from venire.files.trees import read_text, read_toml, read_tree
 from venire.tools.addresses import located
@@ -45,7 +45,7 @@ def send(
         str, typer.Option(metavar="URL", help=URL, envvar="VENIRE_URL")
     ] = "http://127.0.0.1:8400",
     key: Annotated[str, typer.Option(metavar="KEY", help=SEND_KEY, envvar="VENIRE_KEY")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send the items of a file to a stream.
 
@@ -112,7 +112,7 @@ def stream(
         str, typer.Option(metavar="URL", help=URL, envvar="VENIRE_URL")
     ] = "http://127.0.0.1:8400",
     key: Annotated[str, typer.Option(metavar="KEY", help=KEY, envvar="VENIRE_KEY")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Create a stream from a file of settings, or change it to what the file says.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import JOBS, worker_count
 from venire.tools.lazy import library
 
@@ -31,7 +31,7 @@ Job = Callable[[], None]
 def warm_up(
     server: Annotated[bool, typer.Option("--server", help=ONLY)] = False,
     jobs: Annotated[int | None, typer.Option(metavar="N", help=JOBS)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compile everything, so that nothing has to be compiled when it is used.
 

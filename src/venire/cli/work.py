@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.cli.shared.worlds import find_callable
 from venire.errors import InputError
 
@@ -54,7 +54,7 @@ def work(
         float | None, typer.Option(metavar="SECONDS", help=UNTIL_IDLE, min=0)
     ] = None,
     resume: Annotated[bool, typer.Option("--resume/--no-resume", help=RESUME)] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Turn a Python callable, models or LLM judges into labelers of a stream.
 

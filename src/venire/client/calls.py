@@ -180,9 +180,10 @@ def held(stream: str, labeler: str | None = None) -> Call[list[Work]]:
     return call("held", read_held, stream=stream, params={"labeler": labeler})
 
 
-def label(token: str, said: str) -> Call[dict[str, Any]]:
-    """Label an assigned item."""
-    return call("label", token=checked_token(token), sent={"said": said})
+def label(token: str, said: str, confidence: float | None = None) -> Call[dict[str, Any]]:
+    """Label an assigned item; `confidence`, from 0 to 1, is how sure the labeler is."""
+    sent = given(said=said, confidence=confidence)
+    return call("label", token=checked_token(token), sent=sent)
 
 
 def heartbeat(token: str) -> Call[None]:
@@ -231,8 +232,9 @@ def check_practice(stream: str, n: int, said: str) -> Call[dict[str, Any]]:
 def add_labels(
     stream: str, labels: Iterable[LabelLike], leased: bool = False
 ) -> Call[dict[str, Any]]:
-    """Add labels in bulk, as (item, labeler, said) or mappings with these keys.
+    """Add labels in bulk, as (item, labeler, said, confidence) or mappings with these keys.
 
+    The confidence may be left out; with None as what was said, the labeler is not sure.
     `leased`: those of items that the labeler was never assigned are refused, unless the stream has
     `unasked_labels`.
     """

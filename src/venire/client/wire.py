@@ -128,8 +128,11 @@ class ItemRevision(_Numbered):
 
 T = TypeVar("T")
 
-#: A label as (item, labeler, said), or as a mapping with these keys.
-LabelLike: TypeAlias = tuple[str, str, str] | Mapping[str, str]
+#: A label as (item, labeler, said), with a confidence behind it if there is one, or as a mapping
+#: with these keys.
+LabelLike: TypeAlias = (
+    tuple[str, str, str | None] | tuple[str, str, str, float | None] | Mapping[str, Any]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +231,20 @@ def item_line(item: Mapping[str, Any]) -> bytes:
     return as_json(dict(item), f"item {item.get('id')!r}")
 
 
-def label_row(row: LabelLike) -> dict[str, str]:
+def label_row(row: LabelLike) -> dict[str, Any]:
     """A label as an object."""
     if isinstance(row, Mapping):
         return dict(row)
     try:
-        item, labeler, said = row
+        item, labeler, said, *sure = row
+        if len(sure) > 1:
+            raise ValueError(row)
     except (TypeError, ValueError):
-        raise InputError(f"got the label {row!r}, expected (item, labeler, said)") from None
-    return {"item": item, "labeler": labeler, "said": said}
+        raise InputError(
+            f"got the label {row!r}, expected (item, labeler, said), or with a confidence behind it"
+        ) from None
+    told = {"item": item, "labeler": labeler, "said": said}
+    return told | {"confidence": sure[0]} if sure and sure[0] is not None else told
 
 
 def checked_token(token: str) -> str:

@@ -261,14 +261,15 @@ class Worker:
             return False
         return True
 
-    async def _send(self, work: Work, said: Any) -> bool:
+    async def _send(self, work: Work, answer: Any) -> bool:
+        said, sure = getattr(answer, "label", answer), getattr(answer, "confidence", None)
         if not isinstance(said, str) or said not in work.classes:
             why = "no answer" if said is None else f"said {said!r}, expected one of {work.classes}"
             LOG.info("%s: no label: %s", work.item, why)
             await self._release(work, why, bar=True)
             return said is None
         try:
-            await self._client.label(work.token, said)
+            await self._client.label(work.token, said, *([] if sure is None else [sure]))
         except ServerError as fault:  # about this item; general errors also come from `next`
             LOG.warning("%s: the label was refused: %s", work.item, fault)
             self.tally.failed += 1

@@ -285,8 +285,6 @@ class PartitionedTable(Partitions):
 
     def model(self, kind: type[Any]) -> Any:
         """A model over all partitions."""
-        from venire.cluster.table import SpreadModel
-
         return SpreadModel(self, kind)
 
     def spread(self, function: Callable[..., Any], *arguments: Any) -> Rows:

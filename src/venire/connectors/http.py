@@ -102,8 +102,8 @@ class Endpoint(Closing):
     async def answer(self, items: Sequence[Any]) -> Said:
         """What the model says of each item: an `Answer`, or a `NoAnswer`.
 
-        Raises `NotNow` if it cannot be reached for now, `GaveUp` if no request will do any more. A
-        request that is refused for more than one item is made for each of them alone.
+        Raises `NotNow` if it cannot be reached for now, `GaveUp` if no request can succeed any
+        more. A request that is refused for more than one item is made for each of them alone.
         """
         try:
             return await self._answers(items)
@@ -261,6 +261,6 @@ class HttpModel(Endpoint):
         if not isinstance(shares, list) or not shares:
             raise ValueError("the probabilities are neither a list nor a mapping")
         if any(isinstance(x, bool) or not isinstance(x, int | float | None) for x in shares):
-            raise ValueError("the probabilities are no numbers")
+            raise ValueError("the probabilities are not numbers")
         row = np.array([np.nan if x is None else x for x in shares], np.float64)
         return answers_of(shares_of(row[None, :]), names)[0]

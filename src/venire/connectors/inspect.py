@@ -66,7 +66,7 @@ def panel_scorer(path: str | Path, correct: str, cache: str | Path | None = None
     """A scorer of inspect_ai: the judges of a file see `question`, `answer` and `reference`.
 
     A sample is correct if most judges say the class `correct`, and incorrect if most say another;
-    a tie, or no label at all, is no answer (N).
+    a tie, or no label at all, is not an answer (N).
     """
     scoring = library("inspect_ai.scorer", "inspect")
     judges = judges_of(path, Cache(cache))
@@ -144,7 +144,7 @@ def read_logs(path: str | Path, scorer: str | None = None) -> ReadLogs:
             for worker, value in _said(name, score):
                 label = as_text(value)
                 if label is None:
-                    found.left_out["scores that are no class"] += 1
+                    found.left_out["scores that are not a class"] += 1
                 elif (task, worker) in rows:
                     found.left_out["scored again in another log"] += 1
                 else:
@@ -171,6 +171,6 @@ def _log(file: Path) -> dict[str, Any]:
         log = None
     if not isinstance(log, dict) or not isinstance(log.get("eval"), dict):
         raise FileError(
-            file, None, "is no log of inspect_ai in JSON: write one with `inspect log convert`"
+            file, None, "is not a log of inspect_ai in JSON: write one with `inspect log convert`"
         )
     return log

@@ -3,7 +3,7 @@
     backend = LabelStudioBackend("ner", "http://127.0.0.1:9090", classes=["spam", "ok"])
     vn.label(items, [backend, ...], budget)
 
-Any backend for `Choices` will do: it is spoken to as Label Studio does, `POST /predict` with tasks,
+Any backend for `Choices` works: it is called as Label Studio does, `POST /predict` with tasks,
 the labelling config and a project; Label Studio itself is not needed. The config is a file, or is
 made of the classes and the field of the items that is shown.
 """
@@ -95,7 +95,7 @@ class LabelStudioBackend(Endpoint):
         if isinstance(prediction, list):  # newer backends may give several: the first is the best
             prediction = prediction[0] if prediction else {}
         if not isinstance(prediction, Mapping):
-            raise ValueError("a result of the backend is no prediction")
+            raise ValueError("a result of the backend is not a prediction")
         for part in prediction.get("result") or ():
             if not isinstance(part, Mapping) or self._from not in (None, part.get("from_name")):
                 continue

@@ -139,7 +139,7 @@ def _opened(path: Path) -> Any:
         return runtime.InferenceSession(str(path), providers=here)
     except Exception as fault:
         why = shown(str(fault), 300)
-        raise FileError(path, None, f"is no ONNX model that can be run: {why}") from None
+        raise FileError(path, None, f"is not an ONNX model that can be run: {why}") from None
 
 
 def _outputs(

@@ -32,6 +32,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.estimators.voices import N_TONES
 from venire.events import Assigned, Event, Joined, Observed
 from venire.model import LabelerId
 from venire.scheduling.base import PER_ROW, Belief, Kernels, Policy
@@ -192,12 +193,11 @@ class Queue:
         panel = np.zeros(n + 1, LABELER)
         panel[:n] = self.desk.panel
         panel["edge"][n] = -1
-        square = np.zeros((n + 1, *self.desk.votes.shape[1:]))
         self.desk = self.desk._replace(
             panel=panel,
             order=np.arange(n + 1, dtype=np.int32),
-            votes=square,
-            pairs=np.zeros_like(square),
+            votes=np.zeros((n + 1, *self.desk.votes.shape[1:])),
+            pairs=np.zeros((n + 1, *self.desk.pairs.shape[1:])),
         )
         self.capacity = np.append(self.capacity, 0)
         self.prices = np.append(self.prices, 0.0)
@@ -208,6 +208,13 @@ class Queue:
         """How many labels a slot the labeler gives from now on; 0: it is away."""
         self.capacity[labeler] = capacity
         self.stale = True
+
+    def hear_tones(self) -> None:
+        """From now on answers may have a tone, which is in what they say."""
+        labelers, answers, classes = self.desk.votes.shape
+        if answers == classes:
+            self.desk = self.desk._replace(votes=np.zeros((labelers, N_TONES * classes, classes)))
+            self.stale = True
 
     def charge(self, prices: NDArray[np.float64]) -> None:
         """What a label of each labeler costs from now on, in slots of delay."""
@@ -329,7 +336,7 @@ class Queue:
         """The place of the first label to refuse, and what its labeler said before; or -1.
 
         BARRED instead of that: it may not label the row. There is one line for each label: row,
-        labeler, class, and 0 (see scheduling/kernel/labels.py).
+        labeler, class, and 0 (see scheduling/kernel/rows.py).
         """
         held = np.empty(len(labels), np.int64)
         place = int(look_up(self.desk, labels, held))
@@ -382,7 +389,7 @@ class Queue:
     def columns(self) -> Iterator[NDArray[np.generic]]:
         """Everything that defines the state, column by column; not how rows happen to be filed.
 
-        The verdict of a row that has not left is no part of it: reading it writes it.
+        The verdict of a row that has not left is not part of it: reading it writes it.
         """
         desk = self.desk
         rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]

@@ -342,6 +342,12 @@ class Registry:
         Raises an error if a name is unknown, or a label contradicts another.
         """
         row, number, code = self.row, self.number, self.code
+        for x in labels:
+            if x.confidence is not None and not 0 <= x.confidence <= 1:
+                raise InputError(
+                    f"labeler {x.labeler!r} said {x.said!r} of item {x.item!r} with a confidence "
+                    f"of {x.confidence!r}, expected 0 to 1, or none"
+                )
         try:
             found = [(row.get(x.item, -1), number[x.labeler], code[x.said], 0) for x in labels]
         except (KeyError, TypeError):

@@ -41,6 +41,7 @@ from venire.engine.registry import Departed, Heard, Registry
 from venire.engine.state import State
 from venire.errors import InputError, VenireError
 from venire.estimators.base import Parameters
+from venire.estimators.voices import N_TONES, Tones
 from venire.model import Bounds
 from venire.scheduling.base import PER_ROW, Learning, Policy
 from venire.scheduling.by_name import learning_named, policy_named
@@ -279,6 +280,7 @@ def capture(state: State) -> Captured:
         "gold": list(state.gold.items()),
         "costs": [[*pair, cost] for pair, cost in state.costs.items()],
         **({"families": list(state.families.items())} if state.families else {}),
+        **({"tones": state.tones.state()} if state.tones else {}),
         "budget": None if state.purse.budget is None else asdict(state.purse.budget),
         "purse": state.purse.state(),
         "visits": state.visits.state(),
@@ -312,6 +314,8 @@ def unpack(snapshot: bytes) -> State:
     state.slot, state.events, state.quiet = head["slot"], head["events"], head["quiet"]
     state.heard = Heard(lists["heard"])
     state.gold = dict(head.get("gold", ()))
+    if "tones" in head:
+        state.tones = Tones.restored(head["tones"])
     arrays = dict(follow)
     if "visits" in head:
         state.visits.restore(head["visits"], arrays["labelled"])
@@ -361,6 +365,8 @@ def _fitted(saved: dict[str, NDArray[Any]], per_row: Collection[str]) -> tuple[D
     """
     sizes = (len(saved[name]) for name in ("rows", "touches", "panel", "scores", "groups", "edges"))
     desk, other = allocate(*sizes, per_row=per_row)._asdict(), False
+    if "votes" in saved and saved["votes"].shape[1:2] == (N_TONES * len(saved["scores"]),):
+        desk["votes"] = np.zeros(saved["votes"].shape)
     for name, fresh in desk.items():
         old = saved.get(name)
         if name in PER_ROW and name not in per_row:

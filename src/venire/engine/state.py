@@ -14,6 +14,7 @@ from venire.engine.bounded_queue import BoundedQueue, Purse
 from venire.engine.queue import Queue, Visits
 from venire.engine.registry import Departed, Heard, Registry
 from venire.errors import InputError
+from venire.estimators.voices import Tones
 from venire.events import Event
 from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
@@ -58,6 +59,7 @@ class State:
         self.heard = Heard()  # labels since competences were learned
         self.gold: dict[ItemId, int] = {}  # the class of outstanding items, where it is known
         self.visits = Visits()
+        self.tones = Tones()
         self.learner = self.new_learner()
         capacity = [who.capacity for who in self.registry.labelers]
         queue = Queue(capacity, len(self.registry.classes), self.active, c)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from venire.budget import Budget
 from venire.costs import Costs
@@ -47,6 +48,10 @@ from venire.scheduling.kernel.verdicts import check_c
 
 if TYPE_CHECKING:
     from venire.estimators.families import Families
+
+#: Row (-1: the item has left), labeler, what was said, and 0.
+Code: TypeAlias = tuple[int, int, int, int]
+Heeded: TypeAlias = tuple[Label, Code]
 
 
 class Settings:
@@ -344,13 +349,18 @@ class Labelling:
         state, registry = self._state, self._state.registry
         batch = (labels,) if isinstance(labels, Label) else tuple(labels)
         codes = registry.coded(batch)
-        heard = [code for code in codes if code[0] >= 0]
-        fresh = iter(self._hear(batch, heard) if heard else ())
-        new = [
-            (label, code)
-            for label, code in zip(batch, codes, strict=True)
-            if (next(fresh) if code[0] >= 0 else registry.note_late(label))
-        ]
+        heard = np.array([code for code in codes if code[0] >= 0], np.int64)
+        if len(heard):
+            self._check(batch, heard)
+        if any(label.confidence is not None for label in batch) and self._learns_voices:
+            new = self._take_one_by_one(batch, codes)
+        else:
+            fresh = iter(state.bounded.hear(heard, state.slot).tolist() if len(heard) else ())
+            new = [
+                (label, code)
+                for label, code in zip(batch, codes, strict=True)
+                if (next(fresh) if code[0] >= 0 else registry.note_late(label))
+            ]
         # labels are kept only while there is something to learn
         if state.learning is not None and state.learning.next_refresh(state.slot) is not None:
             state.heard.extend(
@@ -363,17 +373,40 @@ class Labelling:
                 state.departed.late(label.item, m, said)
         state.write(*[Observed(state.slot, label, row < 0) for label, (row, _, _, _) in new])
 
-    def _hear(self, batch: Sequence[Label], heard: list[tuple[int, int, int, int]]) -> list[bool]:
-        """Take the labels of outstanding items, if none of them is refused; which are new."""
-        state, labels = self._state, np.array(heard, np.int64)
+    @property
+    def _learns_voices(self) -> bool:
+        """Whether it is learned what answers are worth by how sure they were."""
+        return self._state.learner is not None and self._state.learner.voices
+
+    def _take_one_by_one(self, batch: Sequence[Label], codes: Sequence[Code]) -> list[Heeded]:
+        """Take labels that were checked, each in its tone; those that are new.
+
+        The tone is in the code of what was said: the class plus the number of classes times it.
+        """
+        state, registry, new = self._state, self._state.registry, list[Heeded]()
+        for label, (row, m, said, own) in zip(batch, codes, strict=True):
+            answer = said + len(registry.classes) * state.tones.of(m, label.confidence)
+            code = row, m, answer, own
+            if row < 0:
+                fresh = registry.note_late(label)
+            else:
+                fresh = bool(state.bounded.hear(np.array([code], np.int64), state.slot)[0])
+            if fresh:
+                new.append((label, code))
+                state.tones.note(m, label.confidence)
+                if m in state.tones.edges:
+                    state.raw.queue.hear_tones()
+        return new
+
+    def _check(self, batch: Sequence[Label], labels: NDArray[np.int64]) -> None:
+        """Raise an error if a label of an outstanding item is refused."""
+        state = self._state
         place, held = state.bounded.look_up(labels)
         if place >= 0:
             label = [label for label in batch if label.item in state.registry.row][place]
             if held >= 0:
                 raise changed(label, state.registry.classes[held])
             raise StateError(f"labeler {label.labeler!r} may not label item {label.item!r}")
-        fresh: list[bool] = state.bounded.hear(labels, state.slot).tolist()
-        return fresh
 
     def release(self, item: ItemId, labeler: LabelerId, bar: bool) -> None:
         """A label will not come."""

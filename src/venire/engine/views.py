@@ -16,6 +16,7 @@ from venire.estimators.frames import Backend, frame_of
 from venire.model import ItemId, LabelerId, Verdict
 from venire.paper import utility
 from venire.scheduling.kernel.desk import COUNTER
+from venire.scheduling.kernel.verdicts import probabilities
 
 if TYPE_CHECKING:
     from venire.engine.scheduler import Scheduler
@@ -169,13 +170,7 @@ class Views:
         {'spam': 0.1, 'ok': 0.9}
         """
         queue, registry = self._state.queue, self._state.registry
-        queue.decide(registry.outstanding(item))
-        scores = queue.desk.scores
-        belief = queue.belief
-        sure = 1.0 if belief is None else belief.certainty
-        odds = scores.copy() if belief is None else np.exp(sure * (scores - scores.max()))
-        total = float(odds.sum())
-        share = odds / total if total else np.full(len(odds), 1 / len(odds))
+        share = probabilities(queue.desk, registry.outstanding(item))
         return dict(zip(registry.classes, share.tolist(), strict=True))
 
     def ranking(self, labeler: LabelerId, limit: int) -> list[tuple[ItemId, float]]:
@@ -215,6 +210,7 @@ class Views:
             *([state.gold] if state.gold else []),
             *([state.costs] if state.costs else []),
             *([state.families] if state.families else []),
+            *([state.tones.state()] if state.tones else []),
             *([state.purse.budget, state.purse.state()] if state.purse.budget else []),
         )
         digest = hashlib.sha256()

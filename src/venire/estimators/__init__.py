@@ -7,6 +7,7 @@
     ratings       classes with an order, numbers, comparisons
     truth         what gold teaches; `questions`: which items to ask about
     screening     copies of each other, and labelers who never look
+    voices        what those who say how sure they are, are worth when sure and when not
     intervals     confidence intervals of the skills
     passes        the compiled loops
 

@@ -110,7 +110,7 @@ def _agreeing(table: LabelTable) -> tuple[Floats, Floats]:
 
 
 def clearly_rarer(shares: Floats, than: Floats, items: int) -> bool:
-    """Whether some class has a share that is clearly lower, for so many items.
+    """Whether some class has a share that is clearly lower, for this many items.
 
     >>> clearly_rarer(np.array([0.9, 0.1]), np.array([0.8, 0.2]), items=100)
     False
@@ -428,9 +428,12 @@ class Anchored(VoteEstimator):
 def equal_votes(
     table: Table, posteriors: Floats | Spread, stranger: ArrayLike | None = None
 ) -> Floats:
-    """One competence for every labeler and class, as a matrix: all votes count the same."""
-    K = len(table.classes)
-    counts = total(table, soft_counts, posteriors).sum(axis=0) + _stranger(stranger, K)
+    """One competence for every labeler and class, as a matrix: all votes count the same.
+
+    It is learned from items with at least two labels: a lone label would be its own witness.
+    """
+    K, several = len(table.classes), kept(table, several_labels)
+    counts = total(several, soft_counts, posteriors).sum(axis=0) + _stranger(stranger, K)
     pooled = counts + np.eye(K)
     least = (1 / K + 0.1) / 1.1
     p = min(max(float(np.trace(pooled) / pooled.sum()), least), 0.9)

@@ -48,8 +48,9 @@ from venire.estimators.screening.screen import Screened, screen
 from venire.estimators.truth.teaching import ALONE, Checked, taught
 from venire.estimators.votes import VoteEstimator, implied_confusions, implied_skills, one_iteration
 from venire.labels import LabelTable
-from venire.labels.partitions import Table, each, total
+from venire.labels.partitions import Table, each, kept, total
 from venire.labels.sources import as_labels
+from venire.labels.table import several_labels
 
 
 class Basis(StrEnum):
@@ -83,6 +84,7 @@ class Auto(VoteEstimator):
        away from the vote. So they are if a minority of labelers, taken as a family, explains it.
     4. No verdict on a single label is surer than such labels have been found to agree with others,
        and the vote of a few labels is less sure than its share (`venire.estimators.anchored`).
+       Nor does a label that nobody else checked say anything about the skill of its labeler.
 
     The truth is never used, unless `gold` is given.
 
@@ -246,7 +248,7 @@ class Auto(VoteEstimator):
             posteriors = each(present, weighted_shares, groups, prior_votes(present))
         posteriors = fill(each(present, capped, posteriors, agreements(present)), present)
         if not self.learned_:
-            self._judge(table, posteriors, one_iteration(), votes)
+            self._judge(table, posteriors, one_iteration(), votes, kept(table, several_labels))
             rows, shares = self._further(present, voices, votes)
         else:
             skills = np.where(self.constant_, 1 / len(shares), implied_skills(rows, shares))

@@ -10,8 +10,8 @@ same, however unsure they are. Items of one list are chosen for what they tell t
 choice the weights are updated by answers drawn from the mixture, many times over, and the next item
 is the one that tells most on average. Equal items are in the order of a draw from the seed.
 
-Items that are chosen teach. They are no random sample, so they say nothing about error rates: they
-must not count in bounds and rates (`venire audit`), and carry the mark `asked`.
+Items that are chosen teach. They are not a random sample, so they say nothing about error
+rates: they must not count in bounds and rates (`venire audit`), and carry the mark `asked`.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def chosen(
 
 
 def _camp(table: LabelTable, members: tuple[Hashable, ...], known: Ints) -> Camp:
-    """Whom the answers speak for where a camp and the others differ; ties are no vote."""
+    """Whom the answers speak for where a camp and the others differ; a tie is not a vote."""
     mine = np.array([name in set(members) for name in table.labelers])[table.labeler]
     there, n, K = known[table.item] >= 0, len(known), len(table.classes)
     place = table.item * K + table.said

@@ -66,10 +66,20 @@ def implied_skills(confusions: Floats, priors: Floats) -> Floats:
 class VoteEstimator(BaseEstimator):
     """What methods without a likelihood share: skills are computed from the verdicts."""
 
-    def _judge(self, table: Table, posteriors: Any, monitor: Monitor, votes: Any = None) -> Self:
-        """The posteriors, and the matrices and skills that they imply, or these votes."""
+    def _judge(
+        self,
+        table: Table,
+        posteriors: Any,
+        monitor: Monitor,
+        votes: Any = None,
+        checked: Table | None = None,
+    ) -> Self:
+        """The posteriors, and the matrices and skills that they imply, or these votes.
+
+        `checked` are the labels that say something about who gave them, by default all.
+        """
         votes = posteriors if votes is None else votes
-        confusions = implied_confusions(table, votes)
+        confusions = implied_confusions(table if checked is None else checked, votes)
         labelled, _, mass = total(table, posterior_mass, votes)
         K = len(table.classes)
         priors = mass / labelled if labelled else np.full(K, 1 / K)

@@ -17,11 +17,14 @@ and `Rating`, whose classes are "1" to its highest.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from xml.etree import ElementTree
 
 from venire.errors import InputError, UnknownName
+
+#: The control by which people say how sure they are: a Rating or a Number.
+CONFIDENCE: Final = "confidence"
 
 #: How many stars a Rating has without `maxRating`.
 STARS: Final = 5
@@ -31,7 +34,8 @@ STARS: Final = 5
 class Control:
     """A control that says one class; `classes` is empty if each task has its own.
 
-    `field` is the field of a task's data that what it is about shows.
+    `field` is the field of a task's data that what it is about shows. Beside it there may be a
+    control called "confidence", by which people say how sure they are, from 0 to `surest`.
 
     >>> kind = Control("kind", "photo", "choices", ("Cat", "dog"))
     >>> kind.result("dog")
@@ -45,6 +49,7 @@ class Control:
     kind: str = "choices"
     classes: tuple[str, ...] = ()
     field: str = "text"
+    surest: float = 1.0
 
     def result(self, label: str) -> list[dict[str, Any]]:
         """The `result` of an annotation or a prediction that says this class."""
@@ -65,6 +70,21 @@ class Control:
             said = value.get(self.kind) if isinstance(value, Mapping) else None
             found += [str(one) for one in (said if isinstance(said, list) else [said])]
         return [one for one in found if one != "None"]
+
+    def confidence(self, result: Any) -> float | None:
+        """How sure the `result` of an annotation says that somebody was, from 0 to 1.
+
+        >>> part = {"from_name": "confidence", "type": "rating", "value": {"rating": 4}}
+        >>> Control("kind", "photo", surest=5.0).confidence([part])
+        0.8
+        """
+        for part in result if isinstance(result, list) else ():
+            if isinstance(part, Mapping) and part.get("from_name") == CONFIDENCE:
+                value = part.get("value")
+                told = value.get(part.get("type")) if isinstance(value, Mapping) else None
+                if isinstance(told, int | float) and 0 <= told <= self.surest:
+                    return told / self.surest
+        return None
 
 
 #: The control of exports without a config.
@@ -108,6 +128,16 @@ def _classes(tag: ElementTree.Element, kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(option for option in options if option))
 
 
+def _surest(config: str) -> float | None:
+    """The highest value of the control called "confidence"; None without one."""
+    for tag in ElementTree.fromstring(config).iter():
+        if tag.get("name") == CONFIDENCE and tag.tag in ("Rating", "Number"):
+            most = tag.get("maxRating" if tag.tag == "Rating" else "max", "")
+            usual = float(STARS) if tag.tag == "Rating" else 1.0
+            return float(most) if most.isdecimal() and float(most) else usual
+    return None
+
+
 def find_control(config: str, name: str | None = None) -> Control:
     """The control of this name, or the only one.
 
@@ -116,6 +146,10 @@ def find_control(config: str, name: str | None = None) -> Control:
     'kind'
     """
     controls = read_controls(config)
+    surest = _surest(config)
+    if surest is not None:
+        others = [control for control in controls if control.name != CONFIDENCE or name]
+        controls = [replace(control, surest=surest) for control in others]
     if name is not None:
         for control in controls:
             if control.name == name:

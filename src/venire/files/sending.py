@@ -41,7 +41,7 @@ class Sent(NamedTuple):
 
 
 def read_sent(path: PathOrAddress, id: str | None = None, hashed: bool = False) -> Iterator[Sent]:
-    r"""The items of a file, in order; rows that are no items say why.
+    r"""The items of a file, in order; a row that is not an item says why.
 
     `id` names the column of the ids, by default `id`, or else the one that looks like it. With
     `hashed` an id is made of the payload, so that the same payload is the same item.

@@ -195,8 +195,6 @@ def _in_order(
 ) -> tuple[NDArray[np.int64], Codes, Codes]:
     """Where each item starts, and the labels by item, then labeler, then in the order given."""
     if item.size >= _MANY:
-        from venire.labels.table import is_sorted, offsets, sort_labels
-
         start = offsets(item, items)
         if is_sorted(item, labeler):
             return start, labeler, said

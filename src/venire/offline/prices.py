@@ -6,7 +6,7 @@ so with v_s(lambda) the most that item s can gain at these prices (`offline/one_
     OPT <= L(lambda) = sum of capacity[m] lambda[t, m] + sum over s of v_s(lambda)
 
 for *any* prices (weak duality; docs/certificates.md). Where labels cost money, an item pays it on
-top of lambda; it is no part of the first sum. L is convex; what an item buys is a part
+top of lambda; it is not part of the first sum. L is convex; what an item buys is a part
 of a subgradient. The prices are found by the incremental subgradient method: items go in order
 of arrival, and a purchase raises the price for the next item at once. First with divisible evidence
 at one price in each slot, which is fast and, where labelers differ only in competence, nearly

@@ -294,7 +294,7 @@ def _correlation(
 def _kappas(
     table: LabelTable, truth: NDArray[np.int64], there: NDArray[np.bool_]
 ) -> dict[Hashable, float | None]:
-    """Cohen's kappa of each labeler with the truth; a class that nobody said is one more."""
+    """Cohen's kappa of each labeler with the truth; a class that nobody said counts as one more."""
     K = len(table.classes) + 1
     kappas: dict[Hashable, float | None] = {}
     for m, name in enumerate(table.labelers):

@@ -42,7 +42,7 @@ class Kernels(NamedTuple):
     leave(desk, row)          the row is removed from whatever the policy keeps
     serve(desk, slot)         assign this slot's work by `touch`
     settle(desk, slot)        end the slot; returns how many rows leave, listed in `desk.gone`
-    hear(desk, labels, slot, fresh)   enter labels (see kernel/labels.py)
+    hear(desk, labels, slot, fresh)   enter labels (see kernel/rows.py)
     refile(desk, rows, slot)  value these rows again and enter them, one after the other
 
     A policy writes the first three; `kernel.build.compiled` makes the rest.
@@ -186,6 +186,10 @@ class Belief:
     distinct
         For each class, whether its probabilities can be taken at their word, so that what errors
         cost counts (`learning.estimates.distinct_classes`); None: of every class.
+    tones
+        [labeler, tone, truth, said]: the matrices of answers by how sure they were, for labelers
+        who say so (`venire.estimators.voices`). Verdicts use them; work is assigned by what a
+        labeler is on average.
     """
 
     competences: Floats
@@ -195,6 +199,7 @@ class Belief:
     seed: int | None = None
     certainty: float = 1.0
     distinct: NDArray[np.bool_] | None = None
+    tones: Floats | None = None
 
     def evidence(self, classes: int) -> Floats:
         """How much a label of each is worth, by the paper's measure; work is assigned by it.
@@ -216,7 +221,13 @@ class Belief:
         return np.maximum(own, pair_evidence(one_coin(self.hoped, classes)))
 
     def votes(self, classes: int) -> Floats:
-        """The vote of each label for each class: [labeler, said, class]."""
+        """The vote of each label for each class: [labeler, said, class].
+
+        With `tones` what was said is the class plus `classes` times the tone.
+        """
+        if self.tones is not None:
+            told = log_likelihoods(self.tones.reshape(-1, classes, classes))
+            return np.asarray(told).reshape(len(self.tones), -1, classes)
         if self.confusions is None:
             return vote_weight(self.competences, classes)[:, None, None] * np.eye(classes)
         return log_likelihoods(self.confusions)
@@ -252,6 +263,10 @@ class Learner(ABC):
     """
 
     belief: Belief | None = None
+
+    #: Whether it learns what answers are worth by how sure they were. Then `said` is the class plus
+    #: the number of classes times the tone (`venire.estimators.voices`).
+    voices: ClassVar[bool] = False
 
     @abstractmethod
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:

@@ -148,11 +148,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LabelIn:
-    """A label sent without a lease."""
+    """A label sent without a lease; `said` is None where the labeler is not sure."""
 
     item: str
     labeler: str
-    said: str
+    said: str | None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """A label of an item, and the id of the key that sent it, if known."""
+    """A label of an item, and the id of the key that sent it, if known.
+
+    `confidence` is how sure the labeler said it was, None where it did not say.
+    """
 
     labeler: str
     said: str
@@ -181,6 +185,7 @@ class LabelView:
     lead_seconds: float | None
     source: str
     key: str | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,9 +355,10 @@ class Insights:
     `labels_per_item`, `agreement`, `mean_confidence`, `verdicts`, `reasons` and the response times
     are over the last 1000 exits, withdrawn items excepted. Rates are over the last minute;
     `slots_skipped` is counted since the server started. `error_upper` is the upper bound on the
-    rate of errors, at 95 %, by the `audits`. The accuracy is estimated by `mean_confidence`, and
-    lies between `accuracy_low` and `accuracy_high` with 95 %, if confidences are right. `alarms`
-    counts those that are on, `unsure` how often a labeler abstained. `exits_by_minute` and
+    rate of errors, at 95 %, by those of the `audits` that are a random sample. The accuracy is
+    estimated by `mean_confidence`, and lies between `accuracy_low` and `accuracy_high` with 95 %,
+    if confidences are right. `alarms` counts those that are on, `alarms_of_verdicts` those of them
+    that verdicts raised, `unsure` how often a labeler abstained. `exits_by_minute` and
     `queue_by_minute` are the last 60 minutes, that of now at the end; after a restart only as far
     as the last 1000 exits tell.
     """
@@ -392,6 +398,7 @@ class Insights:
     flags: int = 0
     comments: int = 0
     alarms: int = 0
+    alarms_of_verdicts: int = 0
     accuracy_low: float | None = None
     accuracy_high: float | None = None
     single_label_share: float | None = None

@@ -103,16 +103,16 @@ class Service:
         self.add_labeler, self.agreement = labelers.add_labeler, labelers.agreement
         self.retire_labeler = labelers.retire_labeler
         self.restore_labeler = labelers.restore_labeler
-        self.invitations = Invitations(self.runtime, self.keys, self.sessions, labelers.add_labeler)
+        who = self.runtime, self.keys, self.sessions
+        self.invitations = Invitations(*who, labelers.add_labeler, labelers.retire_labeler)
 
         labelling = LabellingOperations(self.runtime, gold, telling)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
         self.heartbeat, self.release = labelling.heartbeat, labelling.release
-        self.add_labels = labelling.add_labels
 
         notes = NoteOperations(self.runtime, labelling)
         self.abstain, self.add_note, self.notes = notes.abstain, notes.add_note, notes.notes
-        self.progress = notes.progress
+        self.add_labels, self.progress = notes.add_answers, notes.progress
 
         self._history = HistoryOperations(self.runtime)
         self.keep_history = self._history.keep
@@ -148,6 +148,7 @@ class Service:
         await self._resume_deletions()
         await self.webhooks.start()
         self._alarms.start()
+        self.invitations.start()
         self._history.start()
         async with self.runtime.starting():
             first = await self.keys.start()

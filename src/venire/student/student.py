@@ -367,7 +367,7 @@ def unpack(body: bytes) -> Taught:
         weights = np.zeros((len(arrays["bias"]), head["features"]))
         weights[:, arrays["used"]] = arrays["weights"]
     except Exception as error:
-        raise InputError(f"this is no student that this version can read: {error}") from None
+        raise InputError(f"this is not a student that this version can read: {error}") from None
     model = Linear(weights, *(np.asarray(arrays[n], np.float64) for n in ("bias", "mean", "scale")))
     nothing = np.empty((0, len(weights)))
     how = head["agreement"], head["commonest"], arrays["edges"], arrays["skills"], nothing

@@ -239,7 +239,7 @@ class Piped(Address):
         return len(self.data)
 
     def is_dir(self) -> bool:
-        """It is no folder."""
+        """It is not a folder."""
         return False
 
     def files(self, endings: Sequence[str]) -> list[str]:

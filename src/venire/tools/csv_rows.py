@@ -30,7 +30,7 @@ _SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars
 #: Bytes that are looked at first, and up to how many a file of this machine is checked as a whole.
 _FIRST, _MOST = 1 << 16, 1 << 28
 
-#: How files begin that are no text, and what to do with them.
+#: How files begin that are not text, and what to do with them.
 _MAGIC: Final = {
     b"PK\x03\x04": "a spreadsheet or a zip archive: name a spreadsheet .xlsx, or save it as CSV",
     b"\xd0\xcf\x11\xe0": "an old Excel file (.xls): save it as CSV",
@@ -96,7 +96,7 @@ def dialect_of(path: PathOrAddress) -> Dialect:
 def refuse_binary(path: PathOrAddress, start: bytes) -> None:
     for magic, what in _MAGIC.items():
         if start.startswith(magic):
-            raise FileError(path, None, f"this is no text, but {what}")
+            raise FileError(path, None, f"this is not text, but {what}")
 
 
 def _start(path: PathOrAddress) -> bytes:
@@ -115,7 +115,7 @@ def _encoding(path: PathOrAddress, start: bytes) -> str:
     if any(zeros):
         if min(zeros) == 0 and max(zeros) > 0.3 * len(start) / 2:
             return "utf-16-be" if zeros[0] else "utf-16-le"
-        raise FileError(path, None, "this is no text: it has zero bytes; save the table as CSV")
+        raise FileError(path, None, "this is not text: it has zero bytes; save the table as CSV")
     if _is_utf8(path, start):
         return "utf-8-sig"
     data = start if isinstance(path, Address) else path.read_bytes()[:_MOST]

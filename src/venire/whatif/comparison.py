@@ -46,7 +46,7 @@ class Paired:
 class Comparison:
     """What a plan would have bought: of the items that left in both cases, per item.
 
-    `right` is the share of right verdicts on items without `gold` in the plan (so many of those
+    `right` is the share of right verdicts on items without `gold` in the plan (this many of those
     compared have some), `labels` and `money` what was bought, `wait` the slots
     to the exit. `items` arrived, `compared` left in both.
 
@@ -133,7 +133,7 @@ def what_if(
     total = seeds + (plan != Plan())
     same = rerun(recorded, Plan(), progress=_part(progress, 0, total))
     if plan == Plan():
-        # what this version decides otherwise than the one that wrote the log is no change of plan
+        # where this version decides otherwise than the one that wrote the log, the plan is the same
         runs = [replace(same, exits=recorded.exits, labels=recorded.labelled_by)]
     else:
         runs = []

@@ -34,8 +34,8 @@ STREAM: dict[str, Any] = {"classes": CLASSES, "panel": PANEL, "learning": "known
 ROLES = ("admin", "producer", "labeler", "viewer", "reviewer")
 
 
-def until(true: Callable[[], bool], seconds: float = 120.0) -> None:
-    """Wait for something to be so; longer than it takes on a machine with much else to do."""
+def until(true: Callable[[], bool], seconds: float = 280.0) -> None:
+    """Wait for something to be so; the limit catches a hang, on any machine."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it takes too long"
@@ -126,7 +126,7 @@ class Process:
     process: subprocess.Popen[str] | Forked | None = None
     reader: threading.Thread | None = None
 
-    def start(self, patience: float = 200.0, standby: bool = False) -> None:
+    def start(self, patience: float = 280.0, standby: bool = False) -> None:
         self.port = self.port or unused_port()
         env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
         command = ["serve", "--storage", self.storage, "--port", str(self.port)]
@@ -167,7 +167,8 @@ class Process:
                     listening.set()
 
     def client(self, key: str | None = None, **more: Any) -> Client:
-        return Client(self.url, key or self.key, **more)
+        patient = {"timeout": 100.0, "retry_seconds": 280.0}  # on any machine
+        return Client(self.url, key or self.key, **{**patient, **more})
 
     def metrics(self) -> dict[str, float]:
         """What Prometheus is told, by name with labels."""
@@ -188,7 +189,7 @@ class Process:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, patience: float = 120.0) -> int:
+    def stop(self, patience: float = 280.0) -> int:
         """As an operator would."""
         assert self.process is not None
         if self.process.poll() is None:

@@ -114,7 +114,7 @@ class Receiver:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 receiver.hanging += 1
-                receiver.answers.wait(60)
+                receiver.answers.wait(280)
                 receiver.hanging -= 1
                 receiver.told.append(body["data"]["n"])
                 with contextlib.suppress(OSError):  # who sent it may be gone

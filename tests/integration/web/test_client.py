@@ -224,7 +224,7 @@ def test_long_polls_end_when_work_comes(process: Process, stream: str) -> None:
     start = time.monotonic()
     with process.client() as client:
         client.add_items(stream, items(1))
-    asking.join(100)
+    asking.join(280)
     assert isinstance(found[0], Work)
     assert time.monotonic() - start < 50
 
@@ -352,9 +352,9 @@ def test_a_worker_that_is_stopped_gives_back_what_it_holds(process: Process, str
         async with AsyncClient(process.url, process.key) as client:
             worker = Worker(client, stream, "ann", forever, grace=0.1)
             running = asyncio.ensure_future(worker.run())
-            await asyncio.wait_for(begun.wait(), 60)
+            await asyncio.wait_for(begun.wait(), 280)
             worker.stop()
-            return await asyncio.wait_for(running, 60)
+            return await asyncio.wait_for(running, 280)
 
     with process.client() as client:
         client.add_items(stream, items(1))

@@ -33,7 +33,7 @@ from venire.connectors.label_studio.studio import FIELD
 from venire.connectors.label_studio.sync import VERSION
 from venire.server.store import open_storage
 
-KILLS = int(os.environ.get("VENIRE_KILLS", "4"))
+KILLS = int(os.environ.get("VENIRE_KILLS", "2"))
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],
     "panel": [{"id": email, "competence": 0.85, "capacity": 2} for email in ANNOTATORS],
@@ -89,7 +89,7 @@ class Sync:
         time.sleep(0.3)
         assert self.process is not None
         self.process.send_signal(sign)
-        return self.process.wait(120)
+        return self.process.wait(280)
 
     @property
     def log(self) -> str:
@@ -163,7 +163,7 @@ def go(found: World, kills: int, victims: str, seconds: float = 300) -> None:
     for one in found.people:
         one.stop.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(280)
     assert not [fault for one in found.people for fault in one.faults]
     time.sleep(2)  # what was annotated last is seen
     until(found.all_closed, seconds)

@@ -61,7 +61,8 @@ async def label_everything(agent: Agent) -> int:
     """As an agent would: take, judge, answer, until there is nothing to do."""
     done = 0
     while True:
-        work = await call(agent, "next_item", stream="asked", wait=1.0)
+        wait = 0.0 if done == len(TEXTS) else 60.0
+        work = await call(agent, "next_item", stream="asked", wait=wait)
         if work["item"] is None:
             return done
         assert work["classes"] == ["spam", "ok"]
@@ -138,7 +139,7 @@ def test_errors_are_told_and_a_release_gives_back(process: Process, keys: dict[s
         client.add_items("given", [{"id": "a", "payload": "see"}])
 
     async def talk(agent: Agent) -> list[Any]:
-        work = await call(agent, "next_item", stream="given", wait=5.0)
+        work = await call(agent, "next_item", stream="given", wait=60.0)
         held = await call(agent, "held", stream="given")
         wrong = await agent.call_tool("label", {"token": work["token"], "label": "maybe"})
         await call(agent, "release", token=work["token"], unable=True)

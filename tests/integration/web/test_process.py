@@ -110,7 +110,7 @@ def test_those_who_wait_are_let_go_when_the_server_stops(storage: str, tmp_path:
         waiting.start()
         until(lambda: server.waiting() == 1)
         assert server.stop(patience=50) == 0
-        waiting.join(60)
+        waiting.join(280)
         assert isinstance(faults[0], ServerError)
         assert (faults[0].status, faults[0].code) == (503, "stopping")
 
@@ -122,14 +122,14 @@ def test_a_client_rides_over_a_restart(storage: str, tmp_path: Path) -> None:
         answers = []
 
         async def send() -> None:
-            async with AsyncClient(server.url, server.key, retry_seconds=120) as client:
+            async with AsyncClient(server.url, server.key, retry_seconds=280) as client:
                 answers.append(await client.add_items("posts", [{"id": "a"}]))
 
         server.kill()
         sending = threading.Thread(target=lambda: asyncio.run(send()))
         sending.start()
         server.start()
-        sending.join(150)
+        sending.join(300)
         assert answers[0]["created"] == 1
 
 

@@ -52,7 +52,7 @@ def started(command: list[str], folder: Path, port: int, env: dict[str, str]) ->
         yield port
     finally:
         running.terminate()
-        running.wait(20)
+        running.wait(280)
 
 
 def answers(port: int) -> bool:

@@ -170,7 +170,7 @@ def test_a_standby_is_passed_over_until_it_leads(tmp_path: Path) -> None:
     with (
         serving(storage, tmp_path) as leader,
         standing_by(storage, tmp_path / "second", leader.key) as second,
-        both([second, leader], retry_seconds=120) as client,
+        both([second, leader], retry_seconds=280) as client,
     ):
         client.create_stream("posts", **STREAM)
         client.create_key("a screen", "viewer")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.web.harness import InProcess, in_process
+from tests.integration.web.harness import InProcess, in_process, until
 
 ONE = "/v1/streams/posts"
 
@@ -39,17 +38,14 @@ def test_it_learns_labels_and_is_shown(served: InProcess) -> None:
         for labeler in ("ann", "bob", "cec")
     ]
     assert served.call("POST", f"{ONE}/labels", json=labels).status_code == 200
-    end = time.monotonic() + 60
-    while served.call("GET", ONE).json()["student"]["version"] == 0 and time.monotonic() < end:
-        time.sleep(0.1)
+    until(lambda: served.call("GET", ONE).json()["student"]["version"] > 0)
     learned = served.call("GET", ONE).json()["student"]
     assert learned["ready"]
     assert learned["agreement"] > 0.7
     new = {"id": "new", "payload": {"text": "buy pills"}}
     assert served.call("POST", f"{ONE}/items", json=[new]).status_code in (200, 201)
-    said: list[dict[str, str]] = []
-    while not said and time.monotonic() < end:
-        said = served.call("GET", f"{ONE}/items/new").json()["labels"]
+    until(lambda: served.call("GET", f"{ONE}/items/new").json()["labels"])
+    said = served.call("GET", f"{ONE}/items/new").json()["labels"]
     assert [one["said"] for one in said] == ["spam"]
     assert said[0]["labeler"].startswith("student (")
 

@@ -174,7 +174,7 @@ def test_kills_lose_nothing_and_count_nothing_twice(
                 revise(kept, client, truth)
                 assert sync.process is not None
                 sync.process.send_signal(signal.SIGTERM)
-                assert sync.process.wait(120) == 0
+                assert sync.process.wait(280) == 0
             finally:
                 if sync.process is not None and sync.process.poll() is None:
                     sync.kill()

@@ -261,6 +261,32 @@ def test_an_invitation_opens_a_closed_panel_and_ends_with_its_days() -> None:
         assert server.call("GET", "/v1/streams/posts/invitations").json() == []
 
 
+def test_items_wait_for_who_was_invited_by_name_until_the_invitation_ends() -> None:
+    clock = ManualClock()
+    with in_process(clock) as server:
+        server.make_stream(panel=[], learning="while-serving", min_labels=2, min_confidence=0.9)
+        server.call("POST", "/v1/streams/posts/items", json=[{"id": "a", "payload": "a"}])
+        first, _ = (invite(server, days=1, labeler=name) for name in ("Nora", "Olaf"))
+        assert invite(server)["token"]  # without a name nobody is waited for
+        me(server, join(server, first["token"], accept="yes"))
+        body = [{"item": "a", "labeler": "Nora", "said": "ok"}]
+        assert server.call("POST", "/v1/streams/posts/labels", json=body).status_code == 200
+
+        def left() -> int:
+            clock.advance(5)
+            return int(server.call("GET", "/v1/streams/posts/insights").json()["exits"])
+
+        assert [left() for _ in range(3)] == [0, 0, 0]
+        clock.advance(86_401)
+        assert server.http.portal is not None
+        server.http.portal.call(server.service.invitations.check)
+        until(lambda: left() == 1)
+        panel = server.call("GET", "/v1/streams/posts").json()["settings"]["panel"]
+        assert {one["id"]: one["retired"] for one in panel} == {"Nora": False, "Olaf": True}
+        [open_one] = server.call("GET", "/v1/streams/posts/invitations").json()
+        assert open_one["labeler"] is None
+
+
 def test_the_invitations_go_with_their_stream() -> None:
     with in_process() as server:
         server.make_stream()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from venire.audits.guarantees import allowed, cuts_of, guarantee, log_evidence, passed
+from venire.audits.guarantees import POWER, allowed, cuts_of, guarantee, log_evidence, passed
 from venire.audits.intervals import log_capitals
 from venire.errors import InputError
 
@@ -27,7 +27,7 @@ def test_the_evidence_is_the_capital_of_audits(size: int, data: st.DataObject) -
     elif most + 1 > size - (n - S):
         assert got == np.inf
     else:
-        assert got == pytest.approx(log_capitals(S, n, size)[most + 1 - S], abs=1e-9)
+        assert got == pytest.approx(log_capitals(S, n, size, POWER)[most + 1 - S], abs=1e-9)
 
 
 def plain_closed(p: list[float], part: list[float], alpha: float) -> list[bool]:
@@ -116,7 +116,7 @@ def test_good_verdicts_are_guaranteed_and_bad_ones_are_not() -> None:
         (({}, {}, {}), "no verdicts"),
         (({1: "x"}, {}, {}), "no confidence for 1"),
         (({1: "x"}, {1: 0.5}, {2: "x"}), "no verdict on 2"),
-        (({1: "x"}, {1: float("nan")}, {}), "no numbers"),
+        (({1: "x"}, {1: float("nan")}, {}), "not numbers"),
         (({1: "x"}, {1: 0.5}, {}, 95), "share 95"),
         (({1: "x"}, {1: 0.5}, {}, 0.9, 2), "level 2"),
     ],

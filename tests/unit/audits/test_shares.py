@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from venire.audits.intervals import Interval, added, exact_interval, finite_interval, mean_interval
 
 
@@ -27,7 +28,7 @@ def plain_finite(x: int, n: int, size: int, half: Fraction) -> tuple[float, floa
 
 
 @given(st.integers(1, 40), st.data())
-@settings(deadline=None, max_examples=60)
+@examples(night=60, day=20)
 def test_a_finite_set_equals_the_plain_sums(size: int, data: st.DataObject) -> None:
     n = data.draw(st.integers(1, size))
     x = data.draw(st.integers(0, n))

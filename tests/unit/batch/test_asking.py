@@ -162,7 +162,7 @@ def test_a_journal_of_other_items_is_refused(tmp_path: Path) -> None:
     with pytest.raises(vn.FileError, match="is the journal of other items"):
         Journal(path, ["a", "c"])
     path.write_text("something else\n")
-    with pytest.raises(vn.FileError, match="is no journal of venire label"):
+    with pytest.raises(vn.FileError, match="is not a journal of venire label"):
         Journal(path, ["a"])
     path.unlink()
     with Journal(path, ["a"]) as journal:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import venire as vn
 from venire.batch import Answer
-from venire.batch.choice import FEWEST, believe, edge, heard, voices_of
+from venire.batch.choice import believe, heard
+from venire.estimators.voices import FEWEST, edge, voices_of
 from venire.labels import LabelTable
 
 ROWS = st.lists(

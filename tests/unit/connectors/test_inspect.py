@@ -102,7 +102,7 @@ def test_scorers_and_judges_are_workers(tmp_path: Path) -> None:
         ("1", "b", "wrong"),
         ("2", "match", "0.5"),
     ]
-    assert found.left_out == {"scores that are no class": 1}
+    assert found.left_out == {"scores that are not a class": 1}
     assert [row[1] for row in read_logs(path, "venire_panel").labels] == ["a", "b"]
     to = tmp_path / "labels.csv"
     assert main(["import", "inspect", str(path), "--name", "match", "--to", str(to)]) == 0
@@ -124,7 +124,7 @@ def test_models_and_epochs_are_told_apart(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "log.json"
     path.write_text(text)
-    with pytest.raises(FileError, match="no log of inspect_ai"):
+    with pytest.raises(FileError, match="not a log of inspect_ai"):
         read_logs(path)
     with pytest.raises(FileError, match="cannot be read"):
         read_logs(tmp_path / "gone.json")

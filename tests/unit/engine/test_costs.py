@@ -23,8 +23,10 @@ COSTS: Costs = {("remove", "keep"): 20.0, ("keep", "remove"): 1.0}
 MODELS = np.array([(0.96, 0.85), (0.94, 0.80), (0.92, 0.88)])
 
 
-def least_cost(belief: Belief, costs: Floats, labels: list[tuple[int, int]]) -> int:
+def least_cost(belief: Belief, costs: Floats, labels: list[tuple[int, int]]) -> tuple[int, float]:
     """The verdict of least expected cost, said plainly; then the more probable, the later one.
+
+    And the probability of its class: the one by which costs are expected.
 
     The odds of a class are its share times what the labels say to the power of the certainty.
     """
@@ -41,7 +43,8 @@ def least_cost(belief: Belief, costs: Floats, labels: list[tuple[int, int]]) -> 
         for j in range(K):
             cost += odds[j] * costs[j, v]
         expected.append(cost)
-    return min(range(K), key=lambda v: (expected[v], -scores[v], -v))
+    best = min(range(K), key=lambda v: (expected[v], -scores[v], -v))
+    return best, odds[best] / sum(odds)
 
 
 @given(
@@ -64,10 +67,12 @@ def test_the_fast_verdict_is_that_of_least_expected_cost(
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     who = np.concatenate([rng.permutation(5)[:n] for n in sizes]).astype(np.int64)
     said = rng.integers(K, size=len(who))
-    found, _ = decide_apart(belief, K, start, who, said, costs)
+    found, sure = decide_apart(belief, K, start, who, said, costs)
     for i in range(20):
         labels = list(zip(who[start[i] : start[i + 1]], said[start[i] : start[i + 1]], strict=True))
-        assert found[i] == least_cost(belief, costs, labels)
+        best, probability = least_cost(belief, costs, labels)
+        assert found[i] == best
+        assert sure[i] == pytest.approx(probability)
 
 
 def test_dependence_makes_no_class_more_frequent() -> None:

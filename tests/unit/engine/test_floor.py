@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from tests.unit.engine.test_live import POLICIES
 from venire import (
     Bounds,
@@ -142,7 +143,7 @@ class World:
             assert e.slot == e.arrival + (bounds.deadline or 0)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(night=150, day=40)
 @given(st.data(), st.sampled_from(POLICIES))
 def test_nothing_leaves_below_the_floor_while_somebody_may_label_it(
     data: st.DataObject, policy: Policy

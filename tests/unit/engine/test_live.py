@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from venire import (
     Bounds,
     Everyone,
@@ -283,7 +284,7 @@ def live(s: Scheduler, data: st.DataObject, steps: int) -> None:
                 s.withdraw(item)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(night=60, day=20)
 @given(st.data(), st.sampled_from(POLICIES))
 def test_any_live_history_keeps_its_bounds_replays_and_restores(
     data: st.DataObject, policy: Policy

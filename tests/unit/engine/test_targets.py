@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from venire import FixedOverlap, Item, Label, Labeler, LookAhead, Realised, Scheduler
 from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
@@ -108,7 +109,7 @@ def plain_verdict(labels: dict[str, int], costs: Any, classes: int) -> tuple[int
     return best, float(q[best])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(night=60, day=20)
 @given(st.integers(0, 100_000), st.integers(2, 4))
 def test_verdicts_are_those_of_least_expected_cost(seed: int, classes: int) -> None:
     rng = np.random.default_rng(seed)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
+from tests.marks import examples
 from venire.estimators import Auto
 from venire.estimators.truth.teaching import another_mix
 from venire.labels import LabelTable
@@ -20,7 +21,7 @@ def told(gold: list[int], rest: list[int]) -> str | None:
     return another_mix(table, known, np.eye(len(gold))[verdicts])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(night=60, day=20)
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(20, 300)), min_size=2, max_size=4))
 def test_it_is_pearsons_chi_square(counts: list[tuple[int, int]]) -> None:
     gold, rest = [g for g, _ in counts], [r for _, r in counts]

@@ -25,7 +25,7 @@ BAD_ITEMS = [
     Malformed("near miss", "item,arrival,wieght\na,0,3\n", 1, "did you mean it by 'wieght'?"),
     Malformed("optional near miss", "item,arrival,weight,thruth\na,0,3,x\n", 1, "'thruth'"),
     Malformed("column twice", "item,arrival,weight,item\na,0,3,b\n", 1, "two columns 'item'"),
-    Malformed("binary", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", None, "this is no text"),
+    Malformed("binary", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", None, "this is not text"),
     Malformed("too few fields", ITEMS + "a,0,3\nb,1\n", 3, "2 fields, expected 3"),
     Malformed("too many fields", ITEMS + "a,b,0,3\n", 2, "4 fields, expected 3"),
     Malformed("open quote", ITEMS + 'a,0,3\n"b,1,3\nc,1,3\n', 3, "close every quote"),

@@ -54,7 +54,7 @@ BAD_LABELS = [
     BadFile("quoted nan", HEADER + 'a,ann,yes\nb,ann,"nan"\n', 3, "label is nan"),
     BadFile("too few fields", HEADER + "a,ann,yes\nb,ann\n", 3, "2 fields, expected 3"),
     BadFile("open quote", HEADER + 'a,ann,yes\n"b,ann,no\n', 3, "close every quote"),
-    BadFile("binary", b"\x00\x01\xff\xfe,\x00", None, "this is no text"),
+    BadFile("binary", b"\x00\x01\xff\xfe,\x00", None, "this is not text"),
     BadFile("repeated", HEADER + "a,1,x\nb,1,y\na,1,y\n", 4, "--repeats first or last"),
     BadFile(
         "outside the classes",

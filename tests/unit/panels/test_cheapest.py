@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import venire as vn
+from tests.marks import examples
 from venire.panels import best_panel, cheapest_panel
 
 
@@ -32,7 +33,7 @@ def coverage(seed: int, labelers: int) -> dict[frozenset[int], float]:
 
 
 @given(st.integers(0, 10_000), st.integers(2, 8), st.floats(0.5, 1.0))
-@settings(max_examples=150, deadline=None)
+@examples(night=150, day=40)
 def test_it_reaches_what_is_wanted_and_nobody_on_it_can_go(
     seed: int, labelers: int, share: float
 ) -> None:
@@ -95,7 +96,7 @@ def test_some_of_them_may_be_better_than_all() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(2, 7), st.floats(0.0, 1.2))
-@settings(max_examples=100, deadline=None)
+@examples(night=100, day=30)
 def test_the_best_panel_at_a_price_is_paid_and_near_the_best_of_all(
     seed: int, labelers: int, share: float
 ) -> None:

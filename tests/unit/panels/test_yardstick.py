@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.marks import examples
 from venire import InputError, LabelTable, MajorityVote
 from venire.panels import Yardstick
 from venire.panels.yardstick import verdicts_of
@@ -48,7 +49,7 @@ def test_standard_errors_are_those_of_a_bootstrap_over_items_and_their_truth(cla
 
 
 @given(st.integers(1, 40), st.integers(2, 4), st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
+@examples(night=100, day=30)
 def test_no_verdicts_beat_those_of_the_yardstick(items: int, classes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     q = drawn_posteriors(rng, items, classes)

@@ -140,3 +140,16 @@ def test_a_newcomer_is_compared_as_an_unknown_labeler() -> None:
     estimate.take(late[:, 0], late[:, 1], late[:, 2], thorough=True)
     assert len(estimate.guess().competences) == 17
     assert estimate.labels[:, 0].min() == 0
+
+
+def test_labels_that_nobody_else_checked_say_nothing_about_skill() -> None:
+    """Two labelers without an item in common stay where an unknown labeler begins."""
+    estimate = Estimate(Auto(), [None, None], 3)
+    said = np.random.default_rng(0).choice(3, 300, p=[0.7, 0.25, 0.05])
+    estimate.take(np.arange(300), np.arange(300) % 2, said, thorough=True)
+    assert estimate.guess().competences.tolist() == [0.7, 0.7]
+    matrices, _ = estimate.guess().read(3)
+    assert matrices.max() < 0.75
+    agree = np.repeat(np.arange(300, 330), 2), np.arange(60) % 2, np.repeat(said[:30], 2)
+    estimate.take(*agree, thorough=True)
+    assert estimate.guess().competences.min() > 0.8

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.marks import examples
 from tests.strategies import Instance, instances
@@ -41,7 +41,7 @@ def same_labels(one: Run, other: Run) -> None:
         assert one.touches[name].tolist() == other.touches[name].tolist(), name
 
 
-@examples(night=200, day=60)
+@examples(night=200, day=30)
 @given(instance=instances())
 def test_algorithm_1_in_python_is_the_compiled_one_tie_for_tie(instance: Instance) -> None:
     plain, compiled = (
@@ -55,7 +55,7 @@ def test_algorithm_1_in_python_is_the_compiled_one_tie_for_tie(instance: Instanc
     assert (given, left) == expected[:2]
 
 
-@settings(max_examples=100)
+@examples(night=100, day=30)
 @given(instance=instances(few=True, max_labelers=9))
 def test_fixed_overlap_in_python_gives_the_same_labels(instance: Instance) -> None:
     plain, compiled = (

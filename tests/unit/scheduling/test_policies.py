@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests import reference
 from tests.marks import examples
@@ -54,7 +54,7 @@ def steps(assignments: list[Assignment], exits: list[Exit]) -> Steps:
 
 
 @pytest.mark.parametrize(("policy", "plain"), PLAIN, ids=lambda p: getattr(p, "name", ""))
-@examples(night=200, day=60)
+@examples(night=200, day=30)
 @given(instance=instances())
 def test_simulator_and_engine_equal_the_plain_reference(
     policy: Policy, plain: Callable[[PlainWorld], PlainWorld], instance: Instance
@@ -67,7 +67,7 @@ def test_simulator_and_engine_equal_the_plain_reference(
     assert left == [e for e in expected[1] if e[4] != "horizon"]
 
 
-@settings(max_examples=100)
+@examples(night=100, day=30)
 @given(instance=instances())
 def test_random_gives_only_what_it_may_and_is_the_same_in_the_engine(instance: Instance) -> None:
     run = simulate(instance.world(), Random(2, seed=instance.seed), slots=instance.slots)

@@ -44,7 +44,7 @@ PLAIN: list[tuple[Policy, Callable[[PlainWorld], PlainWorld]]] = [
 
 
 @pytest.mark.parametrize(("policy", "plain"), PLAIN, ids=lambda p: getattr(p, "name", ""))
-@examples(night=150, day=60)
+@examples(night=150, day=30)
 @given(instance=instances(priced=True))
 def test_simulator_and_engine_equal_the_plain_reference(
     policy: Policy, plain: Callable[[PlainWorld], PlainWorld], instance: Instance
@@ -58,7 +58,7 @@ def test_simulator_and_engine_equal_the_plain_reference(
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p.name)
-@settings(max_examples=60)
+@examples(night=60, day=20)
 @given(instance=instances(priced=True))
 def test_the_engine_does_what_the_simulator_does(policy: Policy, instance: Instance) -> None:
     run = simulate(instance.world(), policy, slots=instance.slots)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.marks import examples
 from tests.strategies import Instance, instances
 from tests.unit.scheduling.realised_reference import realised
 from tests.unit.scheduling.test_policies import in_names, steps
@@ -444,7 +445,7 @@ def test_where_few_are_eligible_all_of_them_are_asked_if_it_pays() -> None:
     assert np.mean(right, axis=0)[0] > np.mean(right, axis=0)[1] - 0.01
 
 
-@settings(max_examples=100, deadline=None)
+@examples(night=100, day=30)
 @given(q=st.floats(1e-6, 0.5), weight=st.sampled_from([1.0, 100.0]), evidence=st.floats(0.001, 5.0))
 def test_more_evidence_never_makes_a_verdict_worse(
     q: float, weight: float, evidence: float

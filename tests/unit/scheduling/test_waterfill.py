@@ -62,7 +62,7 @@ def test_the_market_chooses_as_the_plain_reference_wherever_it_begins(
     assert sorted(chosen.tolist()) == sorted(plain.buyers(expected, supply))
 
 
-@examples(night=200, day=60)
+@examples(night=200, day=30)
 @given(instance=instances())
 def test_simulator_and_engine_equal_the_plain_reference(instance: Instance) -> None:
     expected = in_names(instance, plain.waterfill(instance.plain()))

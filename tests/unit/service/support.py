@@ -28,7 +28,7 @@ def running(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(280):  # less than pytest allows, and time to compile
+            async with asyncio.timeout(600):  # less than pytest allows, and time to compile
                 await test(*args, **kwargs)
 
         asyncio.run(bounded())

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.model import StreamStatus
 from venire.server.admin_messages import Mix, TrendsView
+from venire.server.edge.blind import Blind
 from venire.server.messages import GoldIn, Insights
 from venire.server.reports.alarm_rules import Finding, Watched, findings, settled
 from venire.server.reports.trends import trends_over
@@ -257,3 +258,9 @@ async def test_old_alarms_are_dropped_and_those_that_are_on_stay(
     async with bench(b.storage, b.clock) as again:
         assert [key[0] for key in again.live.alarms] == ["oldest_seconds"]
         assert again.live.alarm_n == 9
+
+
+def test_a_reviewer_is_told_of_alarms_that_no_verdict_raised() -> None:
+    now = replace(CALM, audits_due=3, alarms=3, alarms_of_verdicts=2)
+    assert Blind(frozenset(), hides=True).insights(now).alarms == 1
+    assert Blind(frozenset(), hides=False).insights(now).alarms == 3

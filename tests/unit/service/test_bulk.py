@@ -30,14 +30,14 @@ class HeldLease:
     def __call__(self, *args: Any) -> Any:
         self.begun.set()
         assert threading.current_thread() is not threading.main_thread()
-        assert self.go.wait(60)
+        assert self.go.wait(280)
         return self._do(*args)
 
 
 async def others_are_served(b: Bench, held: HeldLease) -> None:
     """Whoever asks another stream gets an answer while a thread is held, which then goes on."""
-    await asyncio.to_thread(held.begun.wait, 60)
-    async with asyncio.timeout(30):
+    await asyncio.to_thread(held.begun.wait, 280)
+    async with asyncio.timeout(200):
         assert isinstance(await b.service.next("other", "ann"), Lease)
     held.go.set()
 

@@ -91,12 +91,12 @@ async def test_a_list_that_was_read_before_a_key_was_made_does_not_replace_it() 
         def slow() -> list[KeyRow]:
             rows = old()
             read.set()
-            go.wait(10)
+            go.wait(280)
             return rows
 
         storage.keys = slow  # type: ignore[method-assign]
         refresh = asyncio.create_task(keys.refresh())
-        await asyncio.to_thread(read.wait, 10)
+        await asyncio.to_thread(read.wait, 280)
         storage.keys = old  # type: ignore[method-assign]
         making = asyncio.create_task(keys.create("robot", "producer"))
         await asyncio.sleep(0.05)

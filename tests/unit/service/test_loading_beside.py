@@ -35,7 +35,7 @@ class Held(Flaky):
         """What a load reads once, after the snapshot."""
         self.begun.append(stream)
         if stream in self.gates:
-            assert self.gates[stream].wait(60.0)
+            assert self.gates[stream].wait(280.0)
         return super().engines(stream)
 
     @contextmanager

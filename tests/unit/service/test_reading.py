@@ -162,3 +162,10 @@ def test_intervals_drift_and_clones_are_measured_from_labels() -> None:
 
 def test_of_few_labels_nothing_is_said() -> None:
     assert measure([], ("spam", "ok")) == Report({})
+    two = [("a", "ann", "ok"), ("a", "bob", "ok"), ("b", "ann", "ok"), ("b", "bob", "spam")]
+    rows = [LabelRow.load(["s", *row, 0.0, 0, False, None, "lease"]) for row in two]
+    found = measure(rows, ("spam", "ok")).skills
+    assert {name: (s.skill, s.agreement) for name, s in found.items()} == {
+        "ann": (None, 0.5),
+        "bob": (None, 0.5),
+    }

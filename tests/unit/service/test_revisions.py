@@ -60,6 +60,8 @@ async def test_a_verdict_that_changes_is_published_and_the_exit_stays() -> None:
         assert item.revisions == (told,)
         assert item.exit is not None
         assert (item.exit.verdict, item.exit.confidence) == ("ok", 0.5)
+        [review] = [x for x in (await b.service.reviews("posts")).items if x.item == "i0"]
+        assert (review.verdict, review.confidence) == ("spam", told.confidence)
         exits = {exit.item: exit.verdict for exit in await b.service.exits("posts")}
         assert exits["i0"] == "ok"
         assert (await b.service.insights("posts")).revisions == 1

@@ -27,6 +27,7 @@ PANEL = tuple({"id": name, "price": 0.001} for name in ("ann", "bob", "cec"))
 TAUGHT: dict[str, Any] = {
     "panel": PANEL,
     "learning": "while-serving",
+    "slot_seconds": 500.0,
     "policy": "realised",
     "student": {"field": "text"},
 }
@@ -206,11 +207,11 @@ async def test_many_that_learn_at_once_keep_nobody_from_loading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     free = threading.Event()
-    monkeypatch.setattr(students, "_learn_from", lambda *_: free.wait(20) and None)
+    monkeypatch.setattr(students, "_learn_from", lambda *_: free.wait(280) and None)
     async with bench(**TAUGHT) as b:
         runtime = b.service.runtime
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(200):
                 for name in ("one", "two", "three", "four", "five"):
                     await b.service.create_stream(name, settings_of(**TAUGHT), "me")
                     live = await runtime.live_stream(name)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.marks import nightly
+from tests.marks import examples, nightly
 from tests.store.battery import everything
 from tests.store.store import MemoryStorage
 from tests.stored import play
@@ -118,7 +118,7 @@ def test_a_forged_store_has_no_files_removed_outside_of_its_folder(tmp_path: Pat
     assert (tmp_path / "kept").is_dir()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(night=60, day=20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), cut=st.booleans())
 def test_a_flipped_bit_or_a_cut_anywhere_is_found_before_anything_is_written(
     archive: Path, tmp_path: Path, place: float, bit: int, cut: bool

@@ -94,7 +94,7 @@ def test_events_come_back_as_they_were(events: list[Event], first: int) -> None:
     for row in rows:
         assert (row.n, row.stream, row.at) == (n, "s", 0.5)
         assert row.size == len(decode([row]))
-        json.loads(row.body, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+        json.loads(row.body, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
         n += row.size
     assert n == first + len(events)
 

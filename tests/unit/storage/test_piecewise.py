@@ -6,9 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from tests.store.store import MemoryStorage
 from tests.stored import Stored, play
 from tests.unit.storage.plain_verify import plain_differences
@@ -72,7 +73,7 @@ def damaged(storage: MemoryStorage, table: str, place: int, what: str) -> None:
             exits[row.exit_n + 1] = row.id
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(night=60, day=20)
 @given(harms=st.lists(harm, max_size=3), window=st.sampled_from([1, 7, 20_000]))
 def test_pieces_find_what_the_whole_finds(harms: list[Any], window: int) -> None:
     storage = MemoryStorage()

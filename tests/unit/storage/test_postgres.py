@@ -115,7 +115,7 @@ def test_a_server_that_was_just_killed_may_have_the_store_for_a_moment(
         killed = open_storage(url)
         monkeypatch.setattr(servers, "join", try_to_join)
         opening = pool.submit(open_storage, url)
-        assert refused.wait(60)
+        assert refused.wait(280)
         killed.close()
         opening.result().close()
 
@@ -197,7 +197,7 @@ def test_a_server_that_says_nothing_takes_nothing_before_its_session_ends(url: s
     with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
         assert isinstance(one, PostgresStorage)
         with one._write_lock:  # as long as it has it, nothing is said
-            end = time.monotonic() + 60
+            end = time.monotonic() + 280
             while one.session not in two.members().not_taking:
                 assert one.session in two.members().addresses
                 assert time.monotonic() < end
@@ -228,7 +228,7 @@ def test_a_session_that_ends_takes_its_claims_along(url: str) -> None:
         one.claim("s")
         one.write([Insert([StreamRow(name="s", created_at=0.0)])])
         _run(url, f"SELECT pg_terminate_backend({one.members().me})")
-        until_free = time.monotonic() + 20
+        until_free = time.monotonic() + 280
         while not two.claim("s"):
             assert time.monotonic() < until_free
         with pytest.raises(StoreDown):
@@ -335,7 +335,7 @@ def test_an_owner_that_was_stopped_in_a_transaction_is_ended_by_who_waits(
                         break
             except StoreInUse:
                 pass
-            assert time.monotonic() - begun < 60
+            assert time.monotonic() - begun < 280
             time.sleep(0.2)
         assert time.monotonic() - begun > 5
         with pytest.raises(StoreDown):

@@ -76,7 +76,7 @@ def test_a_write_under_way_fails_when_the_connection_is_silent(how: Fault, url: 
     with wire_to(url) as wire, open_storage(wire.url) as storage, Writer(storage) as writer:
         wire.fail(how)
         with impatient(), pytest.raises(StoreDown):
-            writer.submit([SetMeta("a", "1")]).result(timeout=60)
+            writer.submit([SetMeta("a", "1")]).result(timeout=280)
 
 
 def test_a_store_that_is_closed_waits_for_no_answer(url: str) -> None:
@@ -93,9 +93,9 @@ def test_a_store_that_is_closed_waits_for_no_answer(url: str) -> None:
                 ended.set()
 
         threading.Thread(target=ask, daemon=True).start()
-        assert asked.wait(60)
+        assert asked.wait(280)
         storage.close()
-        assert ended.wait(60)
+        assert ended.wait(280)
 
 
 def test_an_answer_that_takes_long_is_no_lost_connection(url: str) -> None:
@@ -110,12 +110,20 @@ def test_an_answer_that_takes_long_is_no_lost_connection(url: str) -> None:
             silent.set()
 
         threading.Thread(target=look, daemon=True).start()
-        with storage._write_lock:
-            assert session.execute("SELECT pg_sleep(4), 1").fetchone() == ("", 1)
+        with storage._write_lock, psycopg.connect(url, autocommit=True) as root:
+            root.execute("SELECT pg_advisory_lock(1)")
+
+            def answer() -> None:
+                if silent.wait(280):
+                    root.execute("SELECT pg_advisory_unlock(1)")
+
+            threading.Thread(target=answer, daemon=True).start()
+            asked = "SELECT 1 FROM (SELECT pg_advisory_lock(1)) AS waited"
+            assert session.execute(asked).fetchone() == (1,)
         assert silent.is_set()
         assert not storage.silent
         with storage._connection() as connection:
-            assert connection.exec_driver_sql("SELECT pg_sleep(4), 2").one()[1] == 2
+            assert connection.exec_driver_sql("SELECT pg_sleep(2), 2").one()[1] == 2
 
 
 def test_what_a_silent_connection_owned_is_free_for_others(

@@ -70,8 +70,8 @@ TAMPERED = {
     "the label of": "UPDATE labels SET said = 'x' WHERE item = (SELECT min(item) FROM labels)",
     "by 'ann' is in the log but not": "DELETE FROM labels WHERE labeler = 'ann'",
     "in the table but not in the log": (
-        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source, key "
-        "FROM labels LIMIT 1"
+        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source, "
+        "key, NULL FROM labels LIMIT 1"
     ),
     "there is no open lease": "UPDATE leases SET status = 'expired' WHERE status = 'open'",
     "but not by the log": (
@@ -113,7 +113,7 @@ TAMPERED = {
     "arrived at 7.5, the log says": f"UPDATE items SET arrived_at = 7.5 WHERE id = {LEFT}",
     "7.5, 'spam'": f"UPDATE items SET left_at = 7.5, verdict = 'spam' WHERE id = {LEFT}",
     "is ('withdrawn'": "UPDATE items SET labels = 7 WHERE status = 'withdrawn'",
-    "7.5), the log says": "UPDATE labels SET at = 7.5 WHERE labeler = 'ann'",
+    "7.5, None), the log says": "UPDATE labels SET at = 7.5 WHERE labeler = 'ann'",
     "given at 7.5": "UPDATE leases SET given_at = 7.5 WHERE status = 'done'",
     "event 3 cannot be read": "UPDATE events SET body = replace(body, ',', ';') WHERE n = 3",
     "snapshot 0 cannot be read": "UPDATE snapshots SET body = x'00' WHERE n = 0",
@@ -241,8 +241,8 @@ def test_a_late_label_that_the_engine_has_forgotten_is_no_difference(
     storage: SqliteStorage,
 ) -> None:
     storage._writing.execute(
-        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, 1, NULL, source, key "
-        "FROM labels WHERE item IN (SELECT id FROM items WHERE status = 'left') LIMIT 1"
+        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, 1, NULL, source, key, "
+        "NULL FROM labels WHERE item IN (SELECT id FROM items WHERE status = 'left') LIMIT 1"
     )
     assert verify(storage, "posts").ok
 

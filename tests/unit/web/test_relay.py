@@ -41,7 +41,7 @@ async def served(serve: Serve) -> AsyncIterator[tuple[Connections, str]]:
     finally:
         server.close()
         connections.close()
-        await asyncio.wait_for(asyncio.gather(*(task for task in there if task)), 10)
+        await asyncio.wait_for(asyncio.gather(*(task for task in there if task)), 100)
 
 
 async def head(reader: asyncio.StreamReader) -> bytes:

@@ -34,6 +34,10 @@ EXPERT_SHARE = (
     "The share of --budget for the labeler that is trusted, who sees the least sure items at the "
     "end. [default: 0.1 if there is one]"
 )
+ALONE = (
+    "With --gold: the share of right verdicts that may be lost, such as 0.01, for one labeler to "
+    "label the rest alone, after all have labelled the items with gold and as many others."
+)
 LABELS_OUT = "Write the labels that were bought, as other commands read them: task,worker,label."
 OUT = (
     "Write the verdicts, .jsonl, .csv, .parquet or .dataset: "
@@ -158,7 +162,6 @@ def say_labelled(
         promised = {} if held is None else {"guarantee": held.record()}
         print(json.dumps(done.record() | promised | (more or {}), indent=2, allow_nan=False))
         return
-    from venire.cli.shared.batches import print_labelled
     from venire.cli.shared.guarantees import guarantee_lines
 
     print_labelled(done)
@@ -218,6 +221,8 @@ def print_labelled(done: Labelled) -> None:
         print("stale     remove the journal to ask again; what is in the cache costs nothing")
     if done.checked is not None:
         print(f"gold      {done.checked.words}")
+    if done.alone is not None:
+        print(f"alone     {done.alone.words}")
     if done.expert is not None:
         print(f"expert    {done.expert.words}")
     if record["accuracy"] is not None:

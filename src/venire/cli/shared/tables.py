@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
+
+import typer
 
 from venire.cli.shared import screen
 from venire.errors import FileError, InputError, UnknownName
@@ -16,22 +18,37 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from venire.files.audits import KnownLabels
-    from venire.labels import LabelTable, Repeats
+    from venire.labels import LabelTable
+    from venire.labels import Repeats as Kept
     from venire.labels.partitions import Table
     from venire.tools.addresses import PathOrAddress
 
 
-FAMILIES = (
+_LABELS = (
+    "The labels: CSV, Parquet, JSON Lines or .xlsx with task,worker,label or other usual names, or "
+    "a column for each judge; - is stdin; or a pattern of files, or a folder; here, or at an "
+    "address (s3://bucket/*.parquet)."
+)
+_COLUMNS = "The names of the columns. [default: task,worker,label, or those that look like it]"
+_REPEATS = "Repeated labels of a task by one worker: error, or keep the first or the last."
+_FAMILIES = (
     "Who may share errors: a file with labeler,family, or a YAML, TOML or JSON mapping of labeler "
     "to family. [default: a column family of the labels]"
 )
+WIDE = "Each judge has a column, and each item a row. [default: found out]"
+MERGE = "Merge labels that look alike: 1, 1.0 and True; Yes and yes."
+
+# The options of the commands that read a table of labels.
+Labels = Annotated[str, typer.Argument(metavar="LABELS", help=_LABELS)]
+LabelsFile = Annotated[Path, typer.Argument(metavar="LABELS", help=_LABELS)]
+Columns = Annotated[str | None, typer.Option(metavar="NAMES", help=_COLUMNS)]
+Repeats = Annotated[str, typer.Option(metavar="WHICH", help=_REPEATS)]
+FamiliesFile = Annotated[Path | None, typer.Option(metavar="FILE", help=_FAMILIES)]
+Wide = Annotated[bool, typer.Option("--wide", help=WIDE)]
+Merge = Annotated[bool, typer.Option("--merge", help=MERGE)]
 
 #: Files that map labelers to their families; others are tables.
 _MAPPINGS = (".json", ".toml", ".yaml", ".yml")
-
-
-WIDE = "Each judge has a column, and each item a row. [default: found out]"
-MERGE = "Merge labels that look alike: 1, 1.0 and True; Yes and yes."
 
 
 def columns_of(text: str | None, default: Sequence[str], wide: bool = False) -> tuple[str, ...]:
@@ -56,13 +73,13 @@ def columns_of(text: str | None, default: Sequence[str], wide: bool = False) -> 
     return names
 
 
-def repeats_of(text: str) -> Repeats:
+def repeats_of(text: str) -> Kept:
     """What to do with repeated labels; other words are refused."""
-    from venire.labels import Repeats
+    from venire.labels import Repeats as Kept
 
-    if text not in get_args(Repeats):
-        raise UnknownName("way with --repeats", text, get_args(Repeats))
-    return cast(Repeats, text)
+    if text not in get_args(Kept):
+        raise UnknownName("way with --repeats", text, get_args(Kept))
+    return cast(Kept, text)
 
 
 def prices_of(path: Path, table: LabelTable) -> dict[Hashable, float]:
@@ -81,7 +98,6 @@ def families_of(
     file: Path | None, labels: PathOrAddress, table: Table, columns: Sequence[str]
 ) -> dict[Hashable, Hashable] | None:
     """The families that a file declares, else a column `family` of the labels; None: neither."""
-    from venire.cli.shared.tables import is_several
     from venire.cluster.partitions import files_of
     from venire.labels.sources import as_families
 

@@ -4,7 +4,7 @@
     ├── NoLabel        it answered, but not with a label: refused, truncated, no class
     │   └── NotSure    it said that it cannot tell
     ├── Unavailable    it cannot be reached for now, or is too busy: ask again later
-    └── Stopped        no request will do any more: its key, its quota, its model
+    └── Stopped        no request can succeed any more: its key, its quota, its model
 
 A worker hands an item after `NoLabel` to other labelers only; after `Unavailable` the same judge
 may get it again; after `Stopped` the worker of that judge ends, and the rest of the panel goes on.
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from venire.batch.choice import edge
 from venire.errors import GaveUp, NotNow, VenireError
+from venire.estimators.voices import edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ def voices(answers: Iterable[tuple[str, str, Answer]]) -> list[tuple[str, str, s
     """Rows (item, labeler, label) for `LabelTable.from_rows`, of (item, judge, answer).
 
     A judge that says how sure it is becomes two labelers, `judge (sure)` and `judge (unsure)`,
-    whose skills are learned (`venire.batch.choice`). Judges without confidence, or with always the
-    same, keep one voice.
+    whose skills are learned (`venire.estimators.voices`). Judges without confidence, or with always
+    the same, keep one voice.
 
     >>> rows = [("a", "j", Answer("spam", 0.9)), ("b", "j", Answer("ok", 0.6))]
     >>> voices([*rows, ("a", "k", Answer("ok"))])

@@ -7,7 +7,7 @@
       - {id: local, model: llama, base_url: "http://127.0.0.1:8000/v1", temperature: 0}
 
 What stands beside `judges` holds for every judge that does not say otherwise; a list of judges
-alone will do too.
+alone is enough too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`Judge`: a model behind an OpenAI-compatible API as a labeler.
 
 A question is sent when the limits allow it. A 429 makes the whole judge wait for as long as the
-server asks; other faults are retried up to `num_retries` times; an answer that is no label is asked
-for again twice. What remains is a `JudgeFault`. A server that knows no `response_format` or no
+server asks; other faults are retried up to `num_retries` times; an answer that is not a label is
+asked for again twice. What remains is a `JudgeFault`. A server without `response_format` or
 log-probabilities is asked without them from then on. With `answer_first` the judge is asked for an
 answer of its own before it sees what it judges, once for all items with the same question. With a
 `BatchBook` questions are sent as batches, at a discount.
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 LOG = logging.getLogger("venire.judges")
 
-#: How often an answer that is no label is asked for again.
+#: How often an answer that is not a label is asked for again.
 RE_ASKS = 2
 
 #: Seconds that the first question waits for an answer, and between its tries if nobody listens.

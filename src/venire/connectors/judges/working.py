@@ -8,7 +8,7 @@ from typing import Any
 
 from venire.client import Work
 from venire.connectors.crew import CrewReport, Hand, OpenClient, Ready, work_together
-from venire.connectors.judges.answers import NotSure
+from venire.connectors.judges.answers import Answer, NotSure
 from venire.connectors.judges.file import AnyJudge
 from venire.connectors.judges.pairs import PairJudge
 
@@ -43,10 +43,10 @@ async def label_stream(
     return [_with_usage(report, judges[report.id]) for report in reports]
 
 
-def _call(judge: AnyJudge) -> Callable[[Work], Awaitable[str | None]]:
-    async def label(work: Work) -> str | None:
+def _call(judge: AnyJudge) -> Callable[[Work], Awaitable[Answer | None]]:
+    async def label(work: Work) -> Answer | None:
         try:
-            return (await judge.answer(work.payload, work.classes)).label
+            return await judge.answer(work.payload, work.classes)
         except NotSure:
             return None  # the worker abstains
 

@@ -211,6 +211,15 @@ class Desk:
             return set()
         return set(view["held_by"])
 
+    async def abstain(self, key: Key) -> None:
+        """Say that the labeler is not sure, which ends the lease."""
+        try:
+            await self.panel.abstain(self.tokens[key])
+        except ServerError as error:
+            if error.status not in (404, 409):  # it was answered already
+                raise
+        self.drop(key)
+
     async def release(self, key: Key, bar: bool = False) -> None:
         """End a lease without a label; with `bar` it is not given to this labeler again."""
         try:
@@ -342,7 +351,7 @@ class Hearing:
         rows: list[tuple[Annotation, Key, str]] = []
         valid = [annotation for annotation in made if not annotation["was_cancelled"]]
         if not valid and key in self.desk.tokens:
-            await self.desk.release(key, bar=True)
+            await self.desk.abstain(key)
             tally.skips += 1
         for annotation in valid:
             if not self._is_new(annotation) and key not in self.desk.tokens:
@@ -366,7 +375,7 @@ class Hearing:
         """Answer a lease; False if the server does not know it."""
         token = self.desk.tokens[key]
         try:
-            await self.desk.panel.label(token, said)
+            await self.desk.panel.label(token, said, self._sure(annotation))
             tally.labels += 1
         except ServerError as error:
             if error.status not in (404, 409, 422):
@@ -379,8 +388,14 @@ class Hearing:
         self._heard.add(_stamp(annotation))
         return True
 
+    def _sure(self, annotation: Annotation) -> float | None:
+        return self.control.confidence(annotation["result"])
+
     async def _send(self, rows: Sequence[tuple[Annotation, Key, str]], tally: Tally) -> None:
-        labels = [(self.desk.item(task), labeler, said) for _, (task, labeler), said in rows]
+        labels = [
+            (self.desk.item(task), labeler, said, self._sure(annotation))
+            for annotation, (task, labeler), said in rows
+        ]
         got = await self.desk.panel.add_labels(self.desk.stream, labels, leased=True)
         tally.labels += got["accepted"] + got["late"]
         refused = {refusal["row"]: refusal for refusal in got["refusals"]}

@@ -59,7 +59,7 @@ def shares_of(scores: Any, kind: str = "probabilities") -> Floats:
     if kind == "logits":
         if rows.shape[1] == 1:
             rows = np.hstack([np.zeros_like(rows), rows])
-        with np.errstate(all="ignore"):  # a row that is not finite is no answer
+        with np.errstate(all="ignore"):  # a row that is not finite is not an answer
             rows = np.exp(rows - rows.max(axis=1, keepdims=True))
             return np.asarray(rows / rows.sum(axis=1, keepdims=True))
     return np.hstack([1.0 - rows, rows]) if rows.shape[1] == 1 else rows
@@ -68,7 +68,7 @@ def shares_of(scores: Any, kind: str = "probabilities") -> Floats:
 def answers_of(
     shares: Floats, classes: Sequence[Hashable] | None = None
 ) -> list[Answer | NoAnswer]:
-    """The most probable class of each row and its probability; a row of NaN is no answer.
+    """The most probable class of each row and its probability; a row of NaN is not an answer.
 
     Without `classes` a label is the number of its column.
 
@@ -96,8 +96,8 @@ def _check(shares: Floats) -> None:
     if off.any():
         row = shares[np.flatnonzero(off.any(axis=1))[0]]
         raise InputError(
-            f"the scores {[round(float(x), 4) for x in row[:8]]} are no probabilities: if they are "
-            "logits, say scores: logits"
+            f"the scores {[round(float(x), 4) for x in row[:8]]} are not probabilities: if they "
+            "are logits, say scores: logits"
         )
 
 
@@ -276,7 +276,7 @@ class Template:
                 return _Text(self._env.from_string(content).render)
             return _Text(self._env.compile_expression(one[1], undefined_to_none=False))
         except self._jinja2.TemplateSyntaxError as error:
-            message = f"{content!r} of the request is no jinja2 template: {error.message}"
+            message = f"{content!r} of the request is not a jinja2 template: {error.message}"
             raise InputError(message) from None
 
     def _filled(self, content: Any, known: Mapping[str, Any]) -> Any:
@@ -291,7 +291,7 @@ class Template:
     def _refuse(self, value: Any) -> None:
         if isinstance(value, self._jinja2.Undefined):
             str(value)  # says what is not defined
-        raise TypeError(f"{value!r} is no JSON")
+        raise TypeError(f"{value!r} is not JSON")
 
 
 class _Text:
@@ -300,7 +300,7 @@ class _Text:
 
 
 def check_path(path: str) -> str:
-    """Refuse what is no path.
+    """Refuse what is not a path.
 
     >>> check_path("outputs[0]..label")
     Traceback (most recent call last):

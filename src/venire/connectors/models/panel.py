@@ -80,11 +80,15 @@ def label_of(caller: Caller) -> Callable[[Any], Any]:
 
 
 def _text(said: Any) -> Any:
-    """The label as text, None for no answer; of what is still to be waited for, later."""
+    """The label as text, None for no answer, in an `Answer` if it has a confidence.
+
+    Of what is still to be waited for, later.
+    """
     if inspect.isawaitable(said):
         return _later(said)
-    label = as_answer(said, 0.0).label
-    return None if label is None else str(label)
+    answer = as_answer(said, 0.0)
+    label = None if answer.label is None else str(answer.label)
+    return label if answer.confidence is None else answer._replace(label=label)
 
 
 async def _later(said: Awaitable[Any]) -> Any:

@@ -16,7 +16,7 @@ knows better than all. Gold can. The candidates are
 
 Each has a prior mass, that of labelers divided by their number, so that hundreds of them do not
 drown the aggregates. The weight of a candidate is its prior mass times the probability it gives to
-gold, integrated over what it learns (its evidence), so learning more is no advantage in itself.
+gold, integrated over what it learns (its evidence), so learning more is not an advantage in itself.
 
 Posteriors are the weighted mean; how sure to be is learned from the posteriors that gold items have
 without their own gold (`venire.estimators.truth.calibration`).

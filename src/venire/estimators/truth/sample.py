@@ -28,7 +28,7 @@ class Sample(NamedTuple):
     `scores` are the centred log-posteriors of each aggregate, aggregates x items x K, scaled so
     that they have the size 1 over all items of the table; `scales` are what they were divided by.
     `item`, `labeler` and `said` are the labels of these items; `item` counts from 0 here. `asked`
-    are items that were chosen for what they tell, and are no random sample.
+    are items that were chosen for what they tell, and are not a random sample.
     """
 
     truth: Ints

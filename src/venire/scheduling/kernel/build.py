@@ -31,6 +31,7 @@ from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.kernel.desk import (
     BELIEVED,
     CERTAINTY,
+    COSTLY,
     FLOOR,
     HELD,
     KEEPS,
@@ -67,12 +68,13 @@ Ints = NDArray[np.int64]
 def confidences(desk: Desk, row: int) -> tuple[float, float]:
     """The confidence of a row now, and once all labels in flight confirm its verdict."""
     best, votes = add_up(desk, row)
-    believed = desk.meta[BELIEVED] != 0
-    now = confidence_in(desk.scores, believed, desk.bounds[CERTAINTY], best, votes)
+    believed, certain = desk.meta[BELIEVED] != 0, desk.bounds[CERTAINTY]
+    how = desk.lean, believed, certain, desk.meta[COSTLY] != 0
+    now = confidence_in(desk.scores, *how, best, votes)
     if desk.rows[row].pending == 0:
         return now, now
     votes += add_votes(desk, row, best)
-    return now, confidence_in(desk.scores, believed, desk.bounds[CERTAINTY], best, votes)
+    return now, confidence_in(desk.scores, *how, best, votes)
 
 
 @inlined

@@ -12,7 +12,8 @@ slots work on the same records:
     wheel     rows by the slot in which they leave (see exits.py)
     pool      outstanding rows, for policies that go through all of them
     gone      the rows that left at the end of the last slot
-    votes     how much a label of a labeler speaks for each class: [labeler, said, class]
+    votes     how much a label of a labeler speaks for each class: [labeler, said, class]; with
+              tones (see estimators/voices.py) what was said is the class plus K times the tone
     pairs     how well a labeler tells two classes apart: [labeler, class, class]
     lean      the log prior of each class
     scores    one sum of votes per class, to work out a verdict

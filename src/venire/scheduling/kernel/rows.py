@@ -329,6 +329,8 @@ def look_up(desk: Desk, labels: Ints, held: Ints) -> int:
         held[i] = PENDING
         if k >= 0:
             held[i] = desk.touches[k].said
+            if held[i] >= 0:
+                held[i] %= len(desk.scores)  # whatever its tone
         elif labels[i, VOUCHED] == 0 and not in_group(desk, row, labeler):
             held[i] = BARRED
         if held[i] != PENDING and held[i] != labels[i, SAID]:

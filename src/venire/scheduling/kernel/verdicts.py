@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from venire.errors import InputError
+from venire.estimators.voices import N_TONES
 from venire.paper import utility
 from venire.paper.accuracy import RHO, on_grid
 from venire.scheduling.base import Belief, Floats, Ints
@@ -53,17 +54,23 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0, costs: Floats | N
         panel["evidence"] = panel["reach"] = 0.0
         desk.bounds[1:3] = 0.0
         desk.pairs[:] = 0.0
-        desk.votes[:] = np.eye(classes)
+        desk.votes[:] = with_tones(np.eye(classes), desk.votes.shape[1])
         return
     panel["evidence"] = on_grid(c * belief.evidence(classes))
     panel["reach"] = [utility.reach(e) for e in panel["evidence"]]
     desk.bounds[1] = panel["evidence"].sum()
     desk.bounds[2] = panel["evidence"][panel["capacity"] > 0].sum()
-    desk.votes[:] = belief.votes(classes)
+    desk.votes[:] = with_tones(belief.votes(classes), desk.votes.shape[1])
     desk.pairs[:] = belief.pairs(classes)
     desk.order[:] = belief.order(classes)
     if desk.meta[PRICED]:
         desk.order[:] = by_merit(desk)
+
+
+def with_tones(votes: Floats, answers: int) -> Floats:
+    """Votes for so many answers: those without a tone are repeated for each tone."""
+    times = answers // votes.shape[-2]
+    return votes if times <= 1 else np.concatenate([votes] * times, axis=-2)
 
 
 def by_merit(desk: Desk) -> Ints:
@@ -129,6 +136,8 @@ def decide_apart(
     """
     found, sure = np.empty(len(start) - 1, np.int64), np.empty(len(start) - 1)
     votes = np.zeros((1, classes, classes)) if belief is None else belief.votes(classes)
+    if said.size and said.max() >= classes:
+        votes = with_tones(votes, N_TONES * classes)
     lean, scores = leaning(belief, classes), np.zeros(classes)
     certain = 1.0 if belief is None else belief.certainty
     costs = charged(belief, costs)
@@ -161,10 +170,10 @@ def _decide_all(
                 for j in range(len(scores)):
                     scores[j] += votes[labelers[k], said[k], j]
             else:
-                scores[said[k]] += 1.0
+                scores[said[k] % len(scores)] += 1.0
         best, count = verdict_by(scores, lean, certain, costly, costs), start[i + 1] - start[i]
         found[i] = best if count > 0 else -1
-        sure[i] = confidence_in(scores, believed, certain, best, count)
+        sure[i] = confidence_in(scores, lean, believed, certain, costly, best, count)
 
 
 @inlined
@@ -248,18 +257,44 @@ def add_up(desk: Desk, row: int) -> tuple[int, int]:
 
 
 @inlined
-def confidence_in(scores: Floats, believed: bool, certain: float, best: int, votes: int) -> float:
+def confidence_in(
+    scores: Floats,
+    lean: Floats,
+    believed: bool,
+    certain: float,
+    costly: bool,
+    best: int,
+    votes: int,
+) -> float:
     """The posterior of a class by the scores; its share of votes while nothing is known.
 
-    The log-odds are multiplied by `certain` (see `Belief.certainty`).
+    The log-odds are multiplied by `certain` (see `Belief.certainty`); where errors do not cost the
+    same, those of the labels alone: the probability is the one that costs are expected by.
     """
     total = 1.0
     if votes == 0:
         return 0.0
+    rest = 1.0 - certain if costly else 0.0
     for j in range(len(scores)):
         if j != best:
-            total += math.exp(certain * (scores[j] - scores[best]))
+            odds = certain * (scores[j] - scores[best]) + rest * (lean[j] - lean[best])
+            total += math.exp(odds)
     return 1.0 / total if believed else scores[best] / votes
+
+
+def probabilities(desk: Desk, row: int) -> Floats:
+    """How probable each class is by the labels of a row; shares of the votes if nothing is known.
+
+    That of the verdict is its confidence, and costs are expected by them.
+    """
+    decide_row(desk, row)
+    odds = desk.scores.copy()
+    if desk.meta[BELIEVED]:
+        certain = desk.bounds[CERTAINTY]
+        rest = 1.0 - certain if desk.meta[COSTLY] else 0.0
+        odds = np.exp(certain * (odds - odds.max()) + rest * desk.lean)
+    total = float(odds.sum())
+    return np.asarray(odds / total if total else np.full_like(odds, 1 / len(odds)))
 
 
 @inlined
@@ -272,7 +307,8 @@ def decide(desk: Desk, row: int) -> None:
     best, votes = add_up(desk, row)
     desk.rows[row].verdict = best if votes > 0 else -1
     believed, certain = desk.meta[BELIEVED] != 0, desk.bounds[CERTAINTY]
-    desk.rows[row].confidence = confidence_in(desk.scores, believed, certain, best, votes)
+    how = desk.lean, believed, certain, desk.meta[COSTLY] != 0
+    desk.rows[row].confidence = confidence_in(desk.scores, *how, best, votes)
 
 
 @inlined

@@ -24,7 +24,9 @@ the class itself are about
     n_k = sum_s q_sk^2,    and the mean probability of an item of the class is    n_k / sum_s q_sk.
 
 A class is distinct if n_k is at least FEWEST and the mean at least PURE, both chosen on worlds of
-moderation (docs/costs.md). Between other classes verdicts are those without costs.
+moderation (docs/costs.md); the class of items with gold is known. It stays distinct down to lower
+limits, so that verdicts are not revised back and forth. Between other classes verdicts are those
+without costs.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ from venire.estimators.streaming.state import (
     watch,
 )
 from venire.estimators.truth.calibration import certainty_by_gold, without_own_gold
+from venire.estimators.voices import N_TONES
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence, clamp_confusions, one_coin
 from venire.scheduling.base import Floats, Ints
@@ -77,13 +80,15 @@ class Guess(NamedTuple):
     """What is believed of the labelers: competences, and full matrices if there are any.
 
     `certainty` is the factor on the log-odds of verdicts (`estimators.calibration.certainty`), by
-    gold once there is some (`estimators.truth.calibration.certainty_by_gold`).
+    gold once there is some (`estimators.truth.calibration.certainty_by_gold`). `tones` are matrices
+    by labeler and tone, if there are any tones.
     """
 
     competences: Floats
     confusions: Floats | None = None
     prior: Floats | None = None
     certainty: float = 1.0
+    tones: Floats | None = None
 
     def read(self, classes: int) -> tuple[Floats, Floats]:
         """Matrices and class shares, with defaults where there are none."""
@@ -123,7 +128,12 @@ class Shown(NamedTuple):
 
 
 class Estimate:
-    """What is known of a panel: its labels, and what the estimator says of them."""
+    """What is known of a panel: its labels, and what the estimator says of them.
+
+    To the estimator each tone in which a labeler speaks (`venire.estimators.voices`) is a labeler
+    of its own. `owner` and `tone` say of each of them whose it is and which; without tones they are
+    the labelers in their order.
+    """
 
     def __init__(
         self,
@@ -139,6 +149,8 @@ class Estimate:
         self.rho = rho
         self.estimator = _with_stranger(estimator, prior, classes)
         self.stated = np.array([np.nan if p is None else p for p in competences])
+        self.owner, self.tone = np.arange(len(self.stated)), np.zeros(len(self.stated), np.int64)
+        self._families: dict[int, Hashable] = {}
         self.labels = np.zeros((0, 4), np.int64)
         self.gold: dict[int, int] = {}  # the class of items, where it is known
         self.found: Guess | None = None
@@ -150,7 +162,8 @@ class Estimate:
 
     def take(self, items: Ints, labelers: Ints, said: Ints, thorough: bool) -> None:
         """Add the labels; if `thorough`, fit all that are remembered."""
-        new = np.column_stack([items, labelers, said, np.zeros_like(said)])
+        who, what = self._by_voice(labelers, said)
+        new = np.column_stack([items, who, what, np.zeros_like(said)])
         self.labels = np.concatenate([self.labels, new])
         if not thorough or not len(self.labels):
             return
@@ -162,26 +175,99 @@ class Estimate:
 
     def join(self, competence: float | None) -> None:
         """Add a labeler."""
-        self.stated = np.append(self.stated, np.nan if competence is None else competence)
-        self.kin = np.append(self.kin, -1)
+        self._add(int(self.owner.max(initial=-1)) + 1, 0, competence, -1)
+        if self.found is not None:
+            p = self._expected()[-1:]
+            self._found_more(p, one_coin(p, self.classes))
+
+    def _add(self, owner: int, tone: int, stated: float | None, kin: int) -> None:
+        """One more labeler for the estimator."""
+        self.owner, self.tone = np.append(self.owner, owner), np.append(self.tone, tone)
+        self.stated = np.append(self.stated, np.nan if stated is None else stated)
+        self.kin = np.append(self.kin, kin)
         if self.monitor is not None:
             self.monitor.expand(len(self.stated))
+
+    def _found_more(self, competence: Floats, matrix: Floats) -> None:
+        """What is believed of one more, until the next fit."""
         if self.found is not None:
-            p, square, prior, certain = self.found
-            more = one_coin(self._expected()[-1:], self.classes)
-            square = None if square is None else np.concatenate([square, more])
-            self.found = Guess(np.append(p, self._expected()[-1]), square, prior, certain)
+            p, square = self.found.competences, self.found.confusions
+            square = None if square is None else np.concatenate([square, matrix])
+            self.found = self.found._replace(
+                competences=np.append(p, competence), confusions=square
+            )
+
+    # tones
+
+    @property
+    def _speaks(self) -> bool:
+        """Whether anybody has more than one voice."""
+        return bool(self.tone.any())
+
+    def _by_voice(self, labelers: Ints, said: Ints) -> tuple[Ints, Ints]:
+        """Who said each label, to the estimator, and which class; new voices are added."""
+        tone = said // self.classes
+        if not self._speaks and not tone.any():
+            return labelers, said
+        for m, t in np.unique(np.column_stack([labelers, tone])[tone > 0], axis=0).tolist():
+            if not ((self.owner == m) & (self.tone == t)).any():
+                self._add_voice(m, t)
+        place = np.full((int(self.owner.max()) + 1, N_TONES), -1)
+        place[self.owner, self.tone] = np.arange(len(self.owner))
+        return place[labelers, tone], said % self.classes
+
+    def _add_voice(self, labeler: int, tone: int) -> None:
+        """A voice is believed to be what its labeler was, until it is heard."""
+        own = int(np.flatnonzero((self.owner == labeler) & (self.tone == 0))[0])
+        stated = self.stated[own]
+        self._add(labeler, tone, None if np.isnan(stated) else float(stated), int(self.kin[own]))
+        if self.found is not None:
+            square = self.found.read(self.classes)[0]
+            self._found_more(self.found.competences[own : own + 1], square[own : own + 1])
+        if labeler in self._families:
+            self._tell_families()
+
+    def _of_labelers(self, found: Guess) -> Guess:
+        """What is believed of labelers, from what is believed of their voices.
+
+        The mean over the voices by how often each spoke, and the matrices of those that are heard.
+        """
+        labelers = int(self.owner.max()) + 1
+        spoken = np.bincount(self.labels[:, LABELER], minlength=len(self.owner)).astype(np.float64)
+        total = np.bincount(self.owner, spoken)[self.owner]
+        share = np.where(total > 0, spoken / np.maximum(total, 1), self.tone == 0)
+        mean = np.zeros((labelers, len(self.owner)))
+        mean[self.owner, np.arange(len(self.owner))] = share
+        each = found.read(self.classes)[0]
+        square = np.tensordot(mean, each, axes=1)
+        tones = np.repeat(square[:, None], N_TONES, axis=1)
+        heard = self.tone > 0
+        tones[self.owner[heard], self.tone[heard]] = each[heard]
+        return found._replace(
+            competences=mean @ found.competences,
+            confusions=None if found.confusions is None else square,
+            tones=tones,
+        )
 
     def relate(self, families: Mapping[int, Hashable]) -> None:
         """From the next fit on these may share errors, if the estimator knows families."""
         if hasattr(self.estimator, "families"):
-            kin = dict(families) or None
+            self._families = dict(families)
             self.shown, self.kin = None, np.full(len(self.stated), -1)
-            self.estimator = cast(BaseEstimator, replace(cast(Any, self.estimator), families=kin))
+            self._tell_families()
+
+    def _tell_families(self) -> None:
+        """Tell the estimator, if it knows families, which voices are of which."""
+        kin, owners = self._families, enumerate(self.owner.tolist())
+        told = {voice: kin[m] for voice, m in owners if m in kin}
+        self.estimator = cast(
+            BaseEstimator, replace(cast(Any, self.estimator), families=told or None)
+        )
 
     def guess(self) -> Guess:
         """What the last fit found."""
-        return self.found or Guess(self._expected())
+        found = self.found or Guess(self._expected())
+        return self._of_labelers(found) if self._speaks else found
 
     def _expected(self) -> Floats:
         """The competence of each labeler before any label: as stated, or that of an unknown one."""
@@ -214,7 +300,9 @@ class Estimate:
 
     def alarms(self) -> Ints | None:
         """How often each labeler was found to have changed; None without the test."""
-        return None if self.monitor is None else self.monitor.alarms
+        if self.monitor is None or not self._speaks:
+            return None if self.monitor is None else self.monitor.alarms
+        return np.bincount(self.owner, self.monitor.alarms).astype(np.int64)
 
     # what is learned
 
@@ -300,10 +388,12 @@ class Estimate:
 
     def _settled(self, fitted: BaseEstimator) -> Guess:
         """What was fitted, shrunk towards the stated competences."""
-        seen = np.bincount(self.labels[:, LABELER], minlength=len(self.stated))
+        seen = np.bincount(self._checked(), minlength=len(self.stated))
         weight = np.where(np.isnan(self.stated), 0.0, sum(self.prior))
         share = np.divide(weight, weight + seen, out=np.zeros(len(seen)), where=weight + seen > 0)
         p = share * self._expected() + (1 - share) * fitted.competences_
+        if isinstance(fitted, Auto) and fitted.basis_ is Basis.VOTE:
+            p = np.where(seen == 0, self._expected(), p)  # nobody checked them
         p = clamp_competence(p, self.classes, self.rho)
         if not self.matrices or "confusions_" not in vars(fitted):
             return Guess(p)
@@ -313,11 +403,21 @@ class Estimate:
         square = share[:, None, None] * stated + (1 - share)[:, None, None] * rows
         return Guess(p, clamp_confusions(square, self.rho), shares)
 
+    def _checked(self) -> Ints:
+        """Who gave each label whose item has another, or gold: a lone label says nothing of it."""
+        items, place, labels = np.unique(
+            self.labels[:, ITEM], return_inverse=True, return_counts=True
+        )
+        several = (labels > 1) | np.isin(items, list(self.gold))
+        return self.labels[several[place], LABELER]
+
     # snapshots
 
     def state(self) -> Arrays:
         """The labels, what the last fit found, and the test for drift."""
         state = {"stated": self.stated.copy(), "labels": self.labels.copy()}
+        if self._speaks:
+            state |= {"owner": self.owner.copy(), "tone": self.tone.copy()}
         if self.gold:
             state["gold"] = np.array(list(self.gold.items()), np.int64)
         if self.found is not None:
@@ -337,6 +437,10 @@ class Estimate:
             state = labels_of_stream(state)
         stated = "stated" if "stated" in state else "given"
         self.stated, labels = state[stated].copy(), state["labels"]
+        self.owner = state["owner"].copy() if "owner" in state else np.arange(len(self.stated))
+        self.tone = state["tone"].copy() if "tone" in state else np.zeros_like(self.owner)
+        if self._families and self._speaks:
+            self._tell_families()
         self.labels = np.zeros((len(labels), 4), np.int64)
         self.labels[:, : labels.shape[1]] = labels
         self.gold = {int(item): int(k) for item, k in state.get("gold", ())}
@@ -367,13 +471,24 @@ def _with_stranger(
     return cast(BaseEstimator, replace(cast(Any, estimator), stranger=square))
 
 
-#: The fewest items of a class, and the least mean probability of an item of it.
+#: The fewest items of a class, and the least mean probability of an item of it; and from where on a
+#: class that stood out no longer does, so that costs do not come and go.
 FEWEST: Final = 10.0
 PURE: Final = 0.8
+FEWEST_LEFT: Final = 5.0
+PURE_LEFT: Final = 0.6
 
 
-def distinct_classes(labels: Ints, found: Guess | None, classes: int) -> NDArray[np.bool_]:
+def distinct_classes(
+    labels: Ints,
+    found: Guess | None,
+    classes: int,
+    gold: Mapping[int, int] | None = None,
+    before: NDArray[np.bool_] | None = None,
+) -> NDArray[np.bool_]:
     """For each class, whether it stands out under what was found; no class if nothing was.
+
+    The class of items with gold is known. `before` says which classes stood out so far.
 
     >>> labels = np.array([(s, m, int(s < 20), 0) for s in range(100) for m in range(3)])
     >>> rows = np.array([[[0.95, 0.05], [0.1, 0.9]]] * 3)
@@ -382,15 +497,24 @@ def distinct_classes(labels: Ints, found: Guess | None, classes: int) -> NDArray
     [True, True]
     >>> distinct_classes(labels[30:], good, 2).tolist()  # ten items of the second class
     [True, False]
+    >>> distinct_classes(labels[30:], good, 2, before=np.array([True, True])).tolist()
+    [True, True]
+    >>> distinct_classes(labels[30:], good, 2, {s: 1 for s in range(20)}).tolist()
+    [True, True]
     >>> distinct_classes(labels, good._replace(prior=np.array([0.5, 0.5])), 2).tolist()
     [False, False]
     """
     unknown = found is None or (found.prior is not None and not np.ptp(found.prior))
     if found is None or unknown or not len(labels):
         return np.zeros(classes, np.bool_)
-    q = posteriors(opinions(labels, *found.read(classes))[1])
+    items, logs = opinions(labels, *found.read(classes))
+    q, gold = posteriors(logs), gold or {}
+    known = np.isin(items, list(gold))
+    q[known] = np.eye(classes)[[gold[item] for item in items[known].tolist()]]
     squares, sums = (q**2).sum(axis=0), q.sum(axis=0)
-    return np.asarray((squares >= FEWEST) & (squares >= PURE * sums))
+    stood = np.zeros(classes, np.bool_) if before is None else before
+    fewest, pure = np.where(stood, FEWEST_LEFT, FEWEST), np.where(stood, PURE_LEFT, PURE)
+    return np.asarray((squares >= fewest) & (squares >= pure * sums))
 
 
 def labels_of_stream(state: Arrays) -> Arrays:

@@ -176,13 +176,15 @@ class Algorithm2(LearnThenServe):
 class _KeepsLearning(Learner):
     """Learns from the labels of the phase and all later ones, fitted again each time."""
 
+    voices = True
+
     def __init__(self, estimate: Estimate) -> None:
         self.estimate = estimate
-        self.distinct = self._distinct()
+        self.distinct = np.zeros(estimate.classes, np.bool_)
 
     def _distinct(self) -> NDArray[np.bool_]:
-        kept = self.estimate
-        return distinct_classes(kept.labels, kept.found, kept.classes)
+        kept, before = self.estimate, self.distinct
+        return distinct_classes(kept.labels, kept.found, kept.classes, kept.gold, before)
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
         """Fit the labels in the window and the new ones."""
@@ -209,8 +211,9 @@ class _KeepsLearning(Learner):
         return self.estimate.alarms()
 
     def _believe(self) -> None:
-        p, square, prior, certain = self.estimate.guess()
-        self.belief = Belief(p, square, prior, certainty=certain, distinct=self.distinct)
+        p, square, prior, certain, tones = self.estimate.guess()
+        distinct = self.distinct
+        self.belief = Belief(p, square, prior, None, None, certain, distinct, tones)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The estimate, and whether anything has been learned."""

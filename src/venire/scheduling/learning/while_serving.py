@@ -188,6 +188,8 @@ class _WhileServing(Learner):
     It counts slots by the schedule on which it is called.
     """
 
+    voices = True
+
     def __init__(self, how: LearnWhileServing, estimate: Estimate, classes: int) -> None:
         self.how, self.estimate, self.classes = how, estimate, classes
         self.slot = -1
@@ -212,7 +214,8 @@ class _WhileServing(Learner):
         self._believe()
 
     def _distinct(self) -> NDArray[np.bool_]:
-        return distinct_classes(self.estimate.labels, self.estimate.found, self.classes)
+        kept, before = self.estimate, self.distinct
+        return distinct_classes(kept.labels, kept.found, self.classes, kept.gold, before)
 
     def _count(self, labelers: Ints) -> None:
         """Find out who is rarely asked, once there are enough labels to tell."""
@@ -247,8 +250,8 @@ class _WhileServing(Learner):
         if self.exploring and self.starved.any():
             chance = 1.0 / self.classes
             hoped = np.where(self.starved, max(self.how.stranger(), chance), chance)
-        p, square, prior, certain = guess
-        self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain, self.distinct)
+        p, square, prior, certain, tones = guess
+        self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain, self.distinct, tones)
 
     def state(self) -> Arrays:
         """The estimate, the slot, who was asked, and whom to explore."""

@@ -2,7 +2,7 @@
 
 Numbers are lines of Algorithm 1 in the paper. In each slot
 
-    8       the labelers go in decreasing competence (`desk.order`, see kernel/beliefs.py);
+    8       the labelers go in decreasing competence (`desk.order`, see kernel/verdicts.py);
     9-17    each takes, up to its capacity, the outstanding item that it may label of the largest
             gain, if that gain is positive (`take_turn`);
     20      an item leaves if no labeler that it could still have gives a positive gain in the next
@@ -26,8 +26,9 @@ labeler is the same for all items: it changes none of this, only how much an ite
 a waiting item got its last label (the largest residual bounds how far back it is worth looking),
 plus the logarithm of their size.
 
-The set M(s, t) of those who may still label an item (line 7) is in kernel/eligibility.py, the loop
-over slots (line 3) in simulation/run_slots.py for a simulation and in the engine for a stream.
+The set M(s, t) of those who may still label an item (line 7) is in kernel/rows.py, the loop over
+slots (line 3) in simulation/run.py for a simulation and in the engine for a stream. Below, in the
+order of a reading: `serve` is the slot, `take_turn` a labeler's turn, `plan_exit` the exit.
 """
 
 from __future__ import annotations

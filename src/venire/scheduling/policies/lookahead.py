@@ -50,8 +50,8 @@ Only the prices come from the groups; who is served is then found among the stal
 
 **A forecast of the arrivals of the next slots, learned from past arrivals.**
 
-Whether it pays to wait depends on who else will want the next slots. A mean rate will not do: after
-a burst there is nothing until the next one. So arrivals are remembered by the number of slots
+Whether it pays to wait depends on who else will want the next slots. A mean rate is not enough:
+after a burst there is nothing until the next one. So arrivals are remembered by the number of slots
 since the last burst (a slot that brought more than `BURST` times the mean): `RATES` holds a mean
 for each. A steady stream has no bursts and ends up with one rate; bursts that come at equal
 distances are forecast; those that come at random are spread evenly, as they should be. A count

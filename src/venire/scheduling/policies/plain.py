@@ -26,8 +26,6 @@ from venire.paper import utility
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.kernel.build import compiled
 from venire.scheduling.kernel.desk import (
-    BELIEVED,
-    CERTAINTY,
     EXHAUSTED,
     NO_GAIN,
     OUTSTANDING,
@@ -44,7 +42,7 @@ from venire.scheduling.kernel.rows import (
     next_eligible,
     set_due_row,
 )
-from venire.scheduling.kernel.verdicts import decide_row
+from venire.scheduling.kernel.verdicts import probabilities
 from venire.scheduling.policies.greedy import take
 from venire.tools.compiling import inlined, kernel
 
@@ -327,20 +325,14 @@ class ItemView:
         while k >= 0:
             touch = touches[k]
             if touch["said"] >= 0:
-                found[int(touch["labeler"])] = int(touch["said"])
+                found[int(touch["labeler"])] = int(touch["said"]) % len(self._situation.desk.scores)
             k = int(touch["next"])
         return found
 
     @property
     def posterior(self) -> tuple[float, ...]:
         """How probable each class is by its labels; shares of the votes while nothing is known."""
-        desk = self._situation.desk
-        decide_row(desk, self.number)
-        odds = desk.scores.copy()
-        if desk.meta[BELIEVED]:
-            odds = np.exp(desk.bounds[CERTAINTY] * (odds - odds.max()))
-        total = float(odds.sum())
-        return tuple((odds / total if total else np.full_like(odds, 1 / len(odds))).tolist())
+        return tuple(probabilities(self._situation.desk, self.number).tolist())
 
 
 class Situation:

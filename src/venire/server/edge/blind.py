@@ -8,11 +8,12 @@ the query, and sums over verdicts and labels are not shown while one of them is 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from venire.model import Role
 from venire.server.admin_messages import AlarmsView, AlarmView, ItemsPage, ItemSummary, TrendsView
 from venire.server.edge.errors import RequestError
+from venire.server.reports.alarm_rules import OF_VERDICTS
 from venire.server.store import ItemSearch
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     )
     from venire.server.panel_messages import AgreementView, LabelerView, LessonsView
     from venire.server.service import Service
-
-#: Alarms that are raised by verdicts, or by what labelers say.
-_OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"})
 
 
 class Blind:
@@ -86,7 +84,8 @@ class Blind:
         if not (self.hides and view.audits_due):
             return view
         return replace(
-            view, agreement=None, mean_confidence=None, verdicts={}, reasons={}, alarms=0,
+            view, agreement=None, mean_confidence=None, verdicts={}, reasons={},
+            alarms=view.alarms - view.alarms_of_verdicts, alarms_of_verdicts=0,
             revisions=0, accuracy_low=None, accuracy_high=None,
         )  # fmt: skip
 
@@ -102,7 +101,7 @@ class Blind:
             return view
 
         def kept(rows: tuple[AlarmView, ...]) -> tuple[AlarmView, ...]:
-            return tuple(row for row in rows if row.rule not in _OF_VERDICTS)
+            return tuple(row for row in rows if row.rule not in OF_VERDICTS)
 
         return replace(view, active=kept(view.active), history=kept(view.history))
 

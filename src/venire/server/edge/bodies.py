@@ -28,6 +28,9 @@ from venire.server.messages import ItemIn
 from venire.server.operations.notes import LONGEST_NOTE
 from venire.server.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 
+#: How sure somebody is.
+Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
 NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
@@ -92,13 +95,17 @@ def item_of(row: ItemBody) -> ItemIn:
 
 
 class LabelBody(TypedDict):
-    """A label without a lease; a labeler's own key may omit the labeler."""
+    """A label without a lease; a labeler's own key may omit the labeler.
+
+    `confidence` is how sure the labeler is of it. If `said` is null, it is not sure of any class.
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
 
     item: Id
     labeler: NotRequired[Name]
-    said: Name
+    said: Name | None
+    confidence: NotRequired[Confidence | None]
 
 
 class GoldBody(TypedDict):
@@ -114,13 +121,14 @@ class SaidBody(BaseModel):
     """The label of an assigned item: one of the stream's classes.
 
     `seconds` is how long the labeler had it before its eyes, where that is less than since it was
-    assigned.
+    assigned; `confidence` is how sure it is.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     said: Name
     seconds: Annotated[float, Field(ge=0, le=10 * 365 * 86_400, allow_inf_nan=False)] | None = None
+    confidence: Confidence | None = None
 
 
 class NoteBody(BaseModel):
@@ -385,10 +393,17 @@ def _of_csv(body: bytes, model: Any, most: int) -> list[Any]:
 
     >>> _of_csv(b"item,label\r\npost-1,ok\r\n", GoldBody, 10)
     [{'item': 'post-1', 'label': 'ok'}]
+
+    Items may be in a column `task`, as in exports.
+
+    >>> _of_csv(b"task,label\r\npost-1,ok\r\n", GoldBody, 10)
+    [{'item': 'post-1', 'label': 'ok'}]
     """
     try:
         lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
         header = next(lines, [])
+        if "item" not in header:
+            header = ["item" if name == "task" else name for name in header]
         if not set(header) <= set(model.__annotations__) or len(header) > len(set(header)):
             raise RequestError(
                 422,

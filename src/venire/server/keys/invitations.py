@@ -4,12 +4,16 @@ A link is for one person. Who opens it, and gives a name unless the invitation h
 session of a labeler's key of that name, which ends when the invitation does; the key's own token is
 known to nobody. Until then the link signs in again, unless it is for `once`. The store keeps the
 SHA-256 of a link's token, under the name of the stream; to revoke an invitation revokes its key.
+
+Who is invited by name is on the panel from then on: items that need more labels wait for them as
+for others who are away. Who never comes is given up when the invitation ends or is revoked.
 """
 
 from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, replace
@@ -17,8 +21,9 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from venire.errors import Conflict, InputError, NotFound, TooMuch
+from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
 from venire.model import Role, StreamStatus
+from venire.scheduling.by_name import KNOWN
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import InvitationView, NewInvitation, invitations_of
 from venire.server.keys.keyring import DAY, Keyring
@@ -35,8 +40,15 @@ if TYPE_CHECKING:
 MOST_DAYS: Final = 366.0
 MOST: Final = 1000
 
-#: Puts somebody on the panel of a stream.
-Add = Callable[[str, Member, str], Awaitable[object]]
+#: How the names of all invitations begin in the store.
+EVERYWHERE: Final = "invitation "
+
+#: Puts somebody on the panel of a stream; gives somebody no more work.
+Add = Callable[[str, Member, Actor | str], Awaitable[object]]
+Retire = Callable[[str, str, Actor | str], Awaitable[object]]
+
+#: Seconds between two looks for invitations that ended unused.
+CHECK_SECONDS: Final = 60.0
 
 _NAME: Final[TypeAdapter[str]] = TypeAdapter(Name)
 
@@ -45,10 +57,42 @@ class Invitations:
     """The invitations of a service."""
 
     def __init__(
-        self, runtime: Runtime, keys: Keyring, sessions: Sessions, add_labeler: Add
+        self, runtime: Runtime, keys: Keyring, sessions: Sessions, add_labeler: Add, retire: Retire
     ) -> None:
         self._runtime, self._keys, self._sessions = runtime, keys, sessions
-        self._add_labeler, self._lock = add_labeler, asyncio.Lock()  # one uses a link at a time
+        self._add_labeler, self._retire = add_labeler, retire
+        self._lock = asyncio.Lock()  # one uses a link at a time
+
+    def start(self) -> None:
+        """Give up those who did not come while their invitations held, until the service stops."""
+        self._runtime.spawn(self._check_forever())
+
+    async def _check_forever(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            with contextlib.suppress(VenireError):  # the store is down: the next look comes
+                await self.check()
+
+    async def check(self) -> None:
+        """Give up those whose invitations have ended unused."""
+        now, over = self._runtime.clock.wall(), dict[str, InvitationView]()
+        rows = await self._runtime.read_committed(self._runtime.storage.metas, EVERYWHERE)
+        for name, kept in rows.items():
+            if kept and (view := InvitationView(**json.loads(kept))).expires_at <= now:
+                over[name] = view
+        for name, view in over.items():
+            with contextlib.suppress(VenireError):  # its stream is archived, or on another server
+                await self._give_up(view, PROGRAM)
+                await self._runtime.write([DropMeta(name)])
+
+    async def _give_up(self, view: InvitationView, actor: Actor | str) -> None:
+        """Do not wait any more for somebody who never came."""
+        if view.labeler is None or view.used_at is not None:
+            return
+        live = await self._runtime.writable(view.stream)
+        came = view.labeler in live.labelers and live.labelers[view.labeler].labels
+        if not came and view.labeler in {one.id for one in live.settings.asked}:
+            await self._retire(view.stream, view.labeler, actor)
 
     async def create(
         self,
@@ -72,6 +116,10 @@ class Invitations:
         view = InvitationView(id, stream, labeler, once, at, at + days * DAY)
         entry = audit_row(actor, at, "invitation.create", stream, id, labeler=labeler, once=once)
         changes = [DropMeta(name) for name in over]
+        if labeler is not None and live.settings.learning != KNOWN:
+            known_there = live.labelers.seated | {one.id for one in live.settings.panel}
+            if labeler in live.settings.retired or labeler not in known_there:
+                await self._add_labeler(stream, Member(id=labeler), actor)
         await self._runtime.write([*changes, _change(hashed(token), view), Insert([entry])])
         return NewInvitation(token, f"/join/{stream}#{token}", view)
 
@@ -96,6 +144,8 @@ class Invitations:
                 actor, self._runtime.clock.wall(), "invitation.revoke", stream, invitation
             )
             await self._runtime.write([DropMeta(name), Insert([entry])])
+        with contextlib.suppress(StateError):  # an archived stream waits for nobody
+            await self._give_up(view, actor)
         if view.key is not None:
             await self._keys.revoke(view.key, actor)
         return view

@@ -179,12 +179,14 @@ class LabellingOperations:
         labeler: str | None = None,
         key: str | None = None,
         seconds: float | None = None,
+        confidence: float | None = None,
     ) -> Answer:
         """Label a leased item. Repeating the label returns the first answer, another `Conflict`.
 
         With `labeler`, only that labeler's leases are found. `key` is the id of the sender's key,
         which is stored with the label. `seconds` is how long the labeler took, if less than since
-        the lease began: the item may have waited behind another.
+        the lease began: the item may have waited behind another. `confidence`, from 0 to 1, is how
+        sure the labeler is; what that is worth is learned.
         """
         runtime, token = self.runtime, hashed(token)
         await runtime.ready()
@@ -192,7 +194,7 @@ class LabellingOperations:
         if first is None:
             found = await self.find_lease(token, labeler)
             if not isinstance(found, Answer):
-                return await self._answer(*found, said, key, seconds)
+                return await self._answer(*found, said, key, seconds, confidence)
             first = found
         _check_owner(first.labeler, labeler)
         await runtime.flush()
@@ -206,10 +208,11 @@ class LabellingOperations:
         said: str,
         key: str | None,
         seconds: float | None,
+        confidence: float | None,
     ) -> Answer:
         if lease.labeler in live.trusted and lease.item not in live.open:
             return await self._gold.answer(live.name, lease, expired, said, key)
-        runtime, row = self.runtime, (lease.item, lease.labeler, said)
+        runtime, row = self.runtime, Row(lease.item, lease.labeler, said, confidence)
         known = Known()
         if unknown_rows(live, [row], known):
             known = await self._ask_store(live.name, [row])
@@ -223,7 +226,7 @@ class LabellingOperations:
         if outcome is EXISTS:  # it was sent without the lease
             made = answer_existing(live, lease, said, expired, batch, moment)
         else:
-            made = answer(live, lease, said, batch, moment, expired, seconds)
+            made = answer(live, lease, said, batch, moment, expired, seconds, confidence)
         await runtime.commit(live, batch)
         return made
 
@@ -298,11 +301,13 @@ class LabellingOperations:
     async def add_labels(
         self,
         stream: str,
-        labels: Sequence[LabelIn | tuple[str, str, str]],
+        labels: Sequence[LabelIn | tuple[Any, ...]],
         actor: Actor | str = PROGRAM,
         own: bool = False,
     ) -> list[Outcome]:
-        """Add labels without leases, (item, labeler, said); the outcome of each.
+        """Add labels without leases, (item, labeler, said, confidence); the outcome of each.
+
+        The confidence may be left out.
 
         `own` means that a labeler sends its own labels: then only items that it holds or held are
         accepted, unless the stream's `unasked_labels` allows others.
@@ -331,6 +336,22 @@ class LabellingOperations:
             outcomes += await run_chunk(runtime, live, batch, part, step, commits)
         await committed(commits)
         return outcomes
+
+    async def why_not_unsure(
+        self, stream: str, item: str, labeler: str, own: bool
+    ) -> Outcome | None:
+        """Why a labeler may not say, without a lease, that it is not sure of an item."""
+        check_name(labeler)
+        live = await self.runtime.writable(stream)
+        rows = [Row(item, labeler, live.settings.classes[0])]
+        live, known = await self._look_up(live, rows, Known())
+        outcome = classify(live, rows[0], known)
+        if outcome is EXISTS or outcome.code == "changed":
+            why = f"labeler {labeler!r} already labelled item {item!r}: it is too late to be unsure"
+            return Outcome("refused", "changed", why)
+        if own and not live.settings.unasked_labels and not await self._given(live, rows):
+            return Outcome("refused", "not_given", f"item {item!r} was not assigned to {labeler!r}")
+        return outcome if outcome.status == "refused" else None
 
     async def _given(self, live: LiveStream, rows: Sequence[Row]) -> set[tuple[str, str]]:
         """The (item, labeler) pairs of the rows that have or had a lease."""
@@ -388,9 +409,12 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
 }
 
 
-def _checked(labels: Sequence[LabelIn | Row]) -> list[Row]:
+def _checked(labels: Sequence[LabelIn | tuple[Any, ...]]) -> list[Row]:
     """Labels as rows; an error if a labeler's name is invalid."""
-    rows = [x if isinstance(x, tuple) else (x.item, x.labeler, x.said) for x in labels]
+    rows = [
+        Row(*x) if isinstance(x, tuple) else Row(x.item, x.labeler, x.said or "", x.confidence)
+        for x in labels
+    ]
     for name in {row[1] for row in rows}:
         check_name(name)
     return rows

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from venire.errors import InputError, StateError
+from venire.errors import InputError, StateError, TooMuch
 from venire.model import LeaseStatus, NoteKind
-from venire.server.messages import Answer, NoteView, Progress
+from venire.server.actors import PROGRAM, Actor
+from venire.server.messages import Answer, LabelIn, NoteView, Outcome, Progress
 from venire.server.reports.event_json import note_view
 from venire.server.store import NoteRow
 from venire.server.stream import grants
@@ -46,12 +48,58 @@ class NoteOperations:
             if not ended and live.leases.get(lease.token_hash) is lease:
                 grants.give_back(live, lease, LeaseStatus.RELEASED, True, batch, moment)
             else:
-                grants.bar(live, lease, batch, moment)
+                grants.bar(live, lease.item, lease.labeler, batch, moment)
             if not known:
                 live.labelers.touch(lease.labeler, moment.now).unsure += 1
                 _note(live, lease.item, lease.labeler, NoteKind.UNSURE, "", batch, moment)
             done = self.runtime.commit(live, batch)
         await done
+
+    async def add_answers(
+        self,
+        stream: str,
+        labels: Sequence[LabelIn | tuple[Any, ...]],
+        actor: Actor | str = PROGRAM,
+        own: bool = False,
+    ) -> list[Outcome]:
+        """Add labels without leases, see `LabellingOperations.add_labels`; the outcome of each.
+
+        Where what was said is None, the labeler is not sure: that is kept as `abstain` keeps it.
+        """
+        unsure = [k for k, row in enumerate(labels) if _said(row) is None]
+        if not unsure:
+            return await self._labelling.add_labels(stream, labels, actor, own)
+        sure = [row for row in labels if _said(row) is not None]
+        outcomes = await self._labelling.add_labels(stream, sure, actor, own)
+        for k in unsure:
+            row = labels[k]
+            item, who = row[:2] if isinstance(row, tuple) else (row.item, row.labeler)
+            outcomes.insert(k, await self._unsure(stream, item, who, Actor.of(actor).key, own))
+        return outcomes
+
+    async def _unsure(
+        self, stream: str, item: str, labeler: str, key: str | None, own: bool
+    ) -> Outcome:
+        """A labeler says without a lease that it is not sure of an item."""
+        async with self._one:
+            if await self._noted(stream, item, labeler, NoteKind.UNSURE, ""):
+                return Outcome("exists")
+            refused = await self._labelling.why_not_unsure(stream, item, labeler, own)
+            if refused is not None:
+                return refused
+            live = await self.runtime.live_stream(stream)
+            batch, moment = Batch(key), self.runtime.moment()
+            try:
+                if labeler not in live.labelers:
+                    grants.seat(live, labeler, batch, moment)
+            except TooMuch as error:
+                return Outcome("refused", "panel_full", str(error))
+            grants.bar(live, item, labeler, batch, moment)
+            live.labelers.touch(labeler, moment.now).unsure += 1
+            _note(live, item, labeler, NoteKind.UNSURE, "", batch, moment)
+            done = self.runtime.commit(live, batch)
+        await done
+        return Outcome("accepted")
 
     async def add_note(
         self,
@@ -111,6 +159,11 @@ class NoteOperations:
         total, unsure = (0, 0) if record is None else (record.labels, record.unsure)
         left = grants.unanswered(live, labeler) if live.settings.show_left else None
         return Progress(stream, labeler, since, labels, total, unsure, left)
+
+
+def _said(row: LabelIn | tuple[Any, ...]) -> str | None:
+    said: str | None = row[2] if isinstance(row, tuple) else row.said
+    return said
 
 
 def _note(

@@ -31,6 +31,7 @@ from venire.server.panel_messages import (
     RatesView,
     WhatIfView,
 )
+from venire.server.reports.alarm_rules import OF_VERDICTS
 from venire.server.reports.event_json import (
     event_body,
     gold_view,
@@ -270,6 +271,8 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
     verdict, confidence = row.verdict, row.confidence or 0.0
     if revisions:
         verdict, confidence = revisions[-1].verdict, revisions[-1].confidence
+    if gold and gold[0].label == verdict:
+        confidence = 1.0  # also where gold confirmed it
     if row.status == ItemStatus.OPEN and item in live.open:
         posterior, held = live.posterior(item), tuple(sorted(live.open[item].holders))
         so_far = live.engine.verdict(item)
@@ -407,7 +410,7 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         slots_skipped=statistics.slots_skipped,
         revisions=live.revision_n,
         gold=live.checks.gold,
-        audits=bound.audited - bound.skipped,
+        audits=len(live.checks.wrong),
         audits_due=len(live.checks.waiting),
         error_upper=bound.upper if bound.audited else None,
         money=live.labelers.money,
@@ -416,6 +419,7 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         flags=live.notes[NoteKind.FLAG],
         comments=live.notes[NoteKind.COMMENT],
         alarms=len(live.alarms),
+        alarms_of_verdicts=sum(rule in OF_VERDICTS for rule, _ in live.alarms),
         accuracy_low=recent.accuracy[0],
         accuracy_high=recent.accuracy[1],
         single_label_share=recent.single_label_share,

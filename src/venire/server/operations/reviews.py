@@ -98,13 +98,16 @@ class ReviewOperations:
         told = await self.telling.of(live) if kind != "audit" else Told()
         names = [str(one.item) for one in told.asked]
         rows = await runtime.read_committed(rows_of, runtime.storage, live.name, names)
-        votes = await runtime.read(_votes, runtime.storage, live.name, list(rows.values()))
+        listed = list(rows.values())
+        votes = await runtime.read(_votes, runtime.storage, live.name, listed)
+        verdicts = await runtime.read(_verdicts, runtime.storage, listed)
         for one in told.asked:
             row = rows.get(str(one.item))
             waits = row is not None and row.id not in live.checks.waiting
             if row is None or not waits or row.id in live.follow_ups.latest:
                 continue
-            item = replace(_review_item(row, votes[row.id]), reason=reason_of(one))
+            item = _review_item(row, votes[row.id], verdicts[row.id])
+            item = replace(item, reason=reason_of(one))
             if kind in (None, item.kind) and len(found) < limit:
                 found.append(item)
         return ReviewsPage(live.name, due, tuple(found), None, told.words)
@@ -121,11 +124,12 @@ class ReviewOperations:
         scan = SCAN if kind is not None else limit
         rows = await runtime.read(runtime.storage.doubtful, live.name, place, scan)
         votes = await runtime.read(_votes, runtime.storage, live.name, rows)
+        verdicts = await runtime.read(_verdicts, runtime.storage, rows)
         proven = await guarantee_of(runtime, live)
         found: list[ReviewItem] = []
         for row in rows:
             place = row.confidence or 0.0, row.exit_n or 0
-            item = _review_item(row, votes[row.id])
+            item = _review_item(row, votes[row.id], verdicts[row.id])
             if proven is not None and proven.marks(row.exit_n, row.confidence):
                 continue
             if row.id not in live.follow_ups.latest and kind in (None, item.kind):
@@ -148,16 +152,21 @@ def _shown(row: ItemRow) -> str:
     return excerpt_of(row.payload, EXCERPT)
 
 
-def _review_item(row: ItemRow, votes: Counter[str]) -> ReviewItem:
-    disputed = any(name != row.verdict for name in votes)
+def _verdicts(storage: Storage, rows: list[ItemRow]) -> dict[str, Verdict]:
+    """The verdict of each item as it is now, which may have been revised."""
+    return {row.id: verdict_now(storage, row)[0] for row in rows}
+
+
+def _review_item(row: ItemRow, votes: Counter[str], verdict: Verdict) -> ReviewItem:
+    disputed = any(name != verdict.label for name in votes)
     return ReviewItem(
         item=row.id,
         kind="disputed" if disputed else "doubtful",
         excerpt=_shown(row),
         arrived_at=row.arrived_at,
         left_at=row.left_at,
-        verdict=row.verdict,
-        confidence=row.confidence,
+        verdict=None if verdict.label is None else str(verdict.label),
+        confidence=verdict.confidence,
         votes=dict(votes.most_common()),
     )
 

@@ -11,6 +11,9 @@ from venire.server.settings import StreamSettings
 
 #: Fewer exits than this say nothing about shares; fewer items of a class nothing about it.
 LEAST_EXITS: Final = 100
+
+#: Rules about verdicts, or about what labelers say: hidden from who judges them.
+OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"})
 LEAST_CALLED: Final = 10
 
 

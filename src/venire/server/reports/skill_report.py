@@ -133,8 +133,9 @@ def measure(
     """Skills, 90 % intervals, drift, clones and families by labels, newest first, and gold."""
     rows = [(row.item, row.labeler, row.said) for row in reversed(labels)]
     names = {row[1] for row in rows}
+    agreed = agreements(rows)
     if len(rows) < MIN_LABELS or len(names) < 3:
-        return Report({})
+        return Report({name: Skill(agreement=share) for name, share in agreed.items()})
     table = LabelTable.from_rows(rows, classes=classes)
     fitted = Auto(families, threads=1).fit(table, gold or None)
     alike = [tuple(map(str, group.members)) for group in fitted.clones_.groups]
@@ -142,7 +143,7 @@ def measure(
     kin = [tuple(map(str, group.members)) for group in fitted.families_]
     family = {name: tuple(x for x in group if x != name) for group in kin for name in group}
     own = [row for row in rows if row[1] not in clones]  # copies add no evidence
-    spans, drifting, agreed = _spans(fitted), _drifting(own, classes), agreements(rows)
+    spans, drifting = _spans(fitted), _drifting(own, classes)
     learned = _confusions(fitted, Counter(row[1] for row in rows))
     found = {
         name: Skill(

@@ -25,7 +25,7 @@ from venire.server.edge.bodies import (
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate, by_hand, caller
 from venire.server.edge.parameters import Limit, Stream, Token, Wait, flag, flag_parameter, serves
-from venire.server.messages import Answer, Lease, NoteView, Nothing, Progress
+from venire.server.messages import Answer, LabelIn, Lease, NoteView, Nothing, Progress
 from venire.server.pages.layouts import lay_out
 from venire.server.pages.rendering import as_html
 from venire.server.settings import LONGEST_ID, MOST_AHEAD, Block, Name
@@ -83,7 +83,8 @@ class WorkRoutes:
         """Label an assigned item; idempotent for the same label, a conflict for another."""
         sent, who = await read(request, SaidBody), caller(request)
         token = request.path_params["token"]
-        made = await self._service.label(token, sent.said, who.bound_to(), who.key, sent.seconds)
+        how = who.bound_to(), who.key, sent.seconds, sent.confidence
+        made = await self._service.label(token, sent.said, *how)
         return json_answer(made)
 
     @serves("heartbeat", "work", 404, 409, 410, 413, 415, 422,
@@ -167,13 +168,13 @@ class WorkRoutes:
         who, most = caller(request), self._gate.settings.max_batch
         bound = who.bound_to()
 
-        def label(number: int, row: LabelBody) -> tuple[str, str, str]:
+        def label(number: int, row: LabelBody) -> LabelIn:
             labeler = row.get("labeler") or bound
             if bound is not None and labeler != bound:
                 who.as_labeler(labeler)
             if labeler is None:
                 raise RequestError(422, "invalid", f"row {number} has no labeler", hint="add it")
-            return row["item"], labeler, row["said"]
+            return LabelIn(row["item"], labeler, row["said"], row.get("confidence"))
 
         labels = await read_list(request, LabelBody, most, label)
         outcomes = await self._service.add_labels(

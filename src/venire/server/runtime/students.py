@@ -257,7 +257,7 @@ def _answers(
     seen = student.look(contents, taught)
     bins, said = taught.answers(taught.model.shares(seen.rows))
     answers = zip(shown, seen.usable.tolist(), bins.tolist(), said.tolist(), strict=True)
-    return [(x[0], student.voices[b], classes[k]) for x, usable, b, k in answers if usable]
+    return [Row(x[0], student.voices[b], classes[k]) for x, usable, b, k in answers if usable]
 
 
 def _written(taught: Taught, used: int, about: list[Any]) -> tuple[str | None, Taught]:

@@ -47,7 +47,7 @@ from venire.server.store.records import (
 from venire.server.store.search import Doubt, Found, ItemSearch, Place
 
 #: Item, labeler, label, slot, whether it was late, and time.
-Said: TypeAlias = tuple[str, str, str, int, bool, float]
+Said: TypeAlias = tuple[str, str, str, int, bool, float, float | None]
 
 
 class Storage(Ownership, ABC):
@@ -385,6 +385,10 @@ class Storage(Ownership, ABC):
         while rows:
             yield from rows
             rows = self.labels(stream, (rows[-1].item, rows[-1].labeler), chunk)
+
+    @abstractmethod
+    def are_confident(self, stream: str) -> bool:
+        """Whether a label of the stream says how sure its labeler was."""
 
     def all_audit(self, stream: str | None = None, chunk: int = 10_000) -> Iterator[AuditRow]:
         """Every line of the audit trail, or those about a stream, read in chunks."""

@@ -191,7 +191,7 @@ class LabelRow(
 
     `late` says that the item had left; `lead_seconds` is the time from lease to label, None for
     a label that was not asked for; `source` says how it came (`lease`, `bulk`, ...), and `key` by
-    which key, where that is known.
+    which key, where that is known. `confidence` is how sure the labeler said it was, if it did.
     """
 
     stream: Stream
@@ -204,6 +204,7 @@ class LabelRow(
     lead_seconds: float | None
     source: str
     key: str | None = None
+    confidence: float | None = None
 
 
 class NoteRow(Record, table="notes", key="stream n", indexes={"notes_by_item": "stream item n"}):

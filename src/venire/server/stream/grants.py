@@ -243,19 +243,19 @@ def give_back(
     live.check_budget(batch, moment)
 
 
-def bar(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> None:
-    """Do not give the labeler the item of an ended lease again, nor what it holds of it now."""
-    now = live.leases.of_pair(lease.item, lease.labeler)
+def bar(live: LiveStream, item: str, labeler: str, batch: Batch, moment: Moment) -> None:
+    """Do not give the labeler an item again, and end the lease that it may have on it."""
+    now = live.leases.of_pair(item, labeler)
     if now is not None:
         give_back(live, now, LeaseStatus.RELEASED, True, batch, moment)
         return
-    entry = live.open.get(lease.item)
+    entry = live.open.get(item)
     if entry is None:
-        live.checks.barred.add((lease.item, lease.labeler))
-    elif lease.labeler not in entry.labels and lease.labeler not in entry.barred:
-        entry.barred |= {lease.labeler}
+        live.checks.barred.add((item, labeler))
+    elif labeler not in entry.labels and labeler not in entry.barred:
+        entry.barred |= {labeler}
         with contextlib.suppress(StateError):  # it was barred before the last restart
-            live.engine.release(lease.item, lease.labeler, bar=True)
+            live.engine.release(item, labeler, bar=True)
         live.collect(batch, moment)
 
 

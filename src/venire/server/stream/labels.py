@@ -11,7 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from venire.errors import InputError, StateError, TooMuch
 from venire.model import Label, LeaseStatus
@@ -32,8 +32,15 @@ STUDENT: Final = "student"
 #: Labelers to seat in one chunk: about thirty milliseconds.
 MAX_NEWCOMERS: Final = 100
 
-#: item, labeler, said
-Row: TypeAlias = tuple[str, str, str]
+
+class Row(NamedTuple):
+    """A label: how sure its labeler is of it is None where that was not said."""
+
+    item: str
+    labeler: str
+    said: str
+    confidence: float | None = None
+
 
 ACCEPTED, EXISTS, LATE = Outcome("accepted"), Outcome("exists"), Outcome("late")
 _TWICE = Outcome("refused", "changed", "the same request has a different label before this one")
@@ -69,7 +76,7 @@ def unknown_rows(live: LiveStream, rows: Sequence[Row], known: Known) -> list[Ro
 def newcomer_cuts(live: LiveStream, rows: Sequence[Row]) -> list[int]:
     """Where to cut rows so that no chunk seats too many new labelers."""
     names, cuts = set[str](), []
-    for place, (_, labeler, _) in enumerate(rows):
+    for place, (_, labeler, _, _) in enumerate(rows):
         if labeler not in names and labeler not in live.labelers:
             names.add(labeler)
             if len(names) % MAX_NEWCOMERS == 0:
@@ -79,7 +86,7 @@ def newcomer_cuts(live: LiveStream, rows: Sequence[Row]) -> list[int]:
 
 def classify(live: LiveStream, row: Row, known: Known, source: str = "bulk") -> Outcome:
     """Decide the outcome of a label, without changing anything."""
-    item, labeler, said = row
+    item, labeler, said, _ = row
     if labeler in live.voices and source != STUDENT:
         return _refused("not_allowed", f"{labeler!r} is the student of this stream")
     if said not in live.classes:
@@ -209,7 +216,7 @@ def _accept_new(
     slot, name, wall, taken = live.engine.slot, live.name, moment.wall, Counter[str]()
     for k in open_ones:
         if k not in refused:
-            item, labeler, said = rows[k]
+            item, labeler, said, sure = rows[k]
             lead = _end_lease_of(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
                 _label_row(
@@ -223,6 +230,7 @@ def _accept_new(
                     lead_seconds=lead,
                     source=source,
                     key=batch.key,
+                    confidence=sure,
                 )
             )
             live.open[item].labels[labeler] = said
@@ -277,7 +285,7 @@ def _record_late(
     live: LiveStream, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
 ) -> None:
     """Record a label for an item that has left, after the engine has seen it."""
-    item, labeler, said = row
+    item, labeler, said, sure = row
     _end_lease_of(live, item, labeler, said, batch, moment)
     gone = live.exited.get(item)
     if gone is not None:
@@ -295,6 +303,7 @@ def _record_late(
             lead_seconds=lead,
             source=source,
             key=batch.key,
+            confidence=sure,
         )
     )
     record = live.labelers.record(labeler)
@@ -311,11 +320,12 @@ def answer(
     moment: Moment,
     expired: bool = False,
     seconds: float | None = None,
+    confidence: float | None = None,
 ) -> Answer:
     """Accept the label for a lease; the lease may have ended, the item may have left.
 
     The label must have been classified as acceptable. `seconds` is how long the labeler says it
-    took; no more than since the lease began.
+    took; no more than since the lease began. `confidence` is how sure it says it is.
     """
     item, labeler = lease.item, lease.labeler
     entry, late = live.open.get(item), item not in live.open
@@ -324,7 +334,7 @@ def answer(
         lead = min(lead, seconds)
     made = _answer(live, lease, said, late, expired, moment)
     if entry is not None:
-        live.engine.observe(Label(item, labeler, said))
+        live.engine.observe(Label(item, labeler, said, confidence))
         entry.labels[labeler] = said
         entry.holders -= {labeler}
         batch.labels.append(
@@ -339,6 +349,7 @@ def answer(
                 lead_seconds=lead,
                 source="lease",
                 key=batch.key,
+                confidence=confidence,
             )
         )
         live.labelers.touch(labeler, moment.now).labels += 1
@@ -346,7 +357,8 @@ def answer(
     end_lease(live, lease, made, batch, moment)
     _end_lease_of(live, item, labeler, said, batch, moment)  # it may hold the item a second time
     if entry is None:
-        take_late(live, (item, labeler, said), lead, "lease", batch, moment)
+        row = Row(item, labeler, said, confidence)
+        take_late(live, row, lead, "lease", batch, moment)
     if lead is not None:
         live.lead_times.add(labeler, lead)
     live.collect(batch, moment)

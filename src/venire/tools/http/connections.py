@@ -46,19 +46,6 @@ PLAIN = {"accept-encoding": "identity", "user-agent": "venire"}
 AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
-class Closing:
-    """Closed where an `async with` ends."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        raise NotImplementedError
-
-
 class Lost(Exception):
     """No response came; `sent` says that the request may have been answered all the same."""
 
@@ -104,6 +91,19 @@ def unpacked(packed: bytes, coding: str, most: int = MOST) -> bytes:
     if unpacker.unconsumed_tail:
         raise TooLarge(f"the answer unpacks to more than {most:,} bytes")
     return found
+
+
+class Closing:
+    """What has connections, which are closed at the end of `async with`."""
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
 
 
 class Connections:
@@ -178,7 +178,7 @@ class ApiDown(VenireError):
         super().__init__(message)
 
 
-class JsonApi:
+class JsonApi(Closing):
     """The JSON API of another program.
 
     async with JsonApi("Phoenix", "http://127.0.0.1:6006", {}) as api:
@@ -209,10 +209,7 @@ class JsonApi:
         )
         self._date = ""
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
+    async def close(self) -> None:
         await self._http.aclose()
 
     @property
@@ -444,7 +441,8 @@ async def resolve(url: str, allow_private: bool) -> Target:
     inside = [address for address in addresses if not is_public(address)]
     if inside and not allow_private:
         raise InputError(
-            f"{host!r} is {inside[0]}, which is not a public address: webhooks may go there only "
-            "if the server allows private targets"
+            f"{host}{'' if host == inside[0] else f' is {inside[0]}, which'} is not a public "
+            "address: webhooks may go there only if the server runs with "
+            "VENIRE_ALLOW_PRIVATE_WEBHOOKS=true"
         )
     return Target(scheme, host, port, path, addresses[0])

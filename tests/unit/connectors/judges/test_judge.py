@@ -39,7 +39,7 @@ PASSING += ["error-in-200", "broken", "no-choices", "list", "slow", "dropped"]
 #: Answers that are no label.
 NONE = ["refusal", "filter", "length", "length-whole", "failed", "other", "both", "not", "empty"]
 
-#: After these no request will do any more.
+#: After these no request can succeed any more.
 FINAL = ["quota", "quota-type", "paid", "key", "model", "redirect", "limited-day"]
 
 

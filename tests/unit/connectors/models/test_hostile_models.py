@@ -45,7 +45,7 @@ def test_a_net_reads_no_file_outside_of_its_folder(tmp_path: Path) -> None:
         path = net(
             folder / "n.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], outside(location)
         )
-        with pytest.raises(FileError, match="no ONNX model that can be run"):
+        with pytest.raises(FileError, match="not an ONNX model that can be run"):
             OnnxModel("m", path, fields=["a", "b"])
 
 

@@ -251,7 +251,7 @@ def test_what_sklearn_onnx_writes_is_read(tmp_path: Path, maps: bool) -> None:
 
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path, net: Path) -> None:
     (tmp_path / "odd.onnx").write_bytes(b"no model")
-    with pytest.raises(FileError, match="no ONNX model"):
+    with pytest.raises(FileError, match="not an ONNX model"):
         OnnxModel("m", tmp_path / "odd.onnx")
     with pytest.raises(FileError, match="no such file"):
         OnnxModel("m", tmp_path / "none.onnx")
@@ -382,7 +382,8 @@ def test_labels_of_a_stream_are_text() -> None:
     async def later(items: list[Any]) -> list[Any]:
         return [Answer(1), NoAnswer("none")][: len(items)]
 
-    assert label_of(vn.Caller("a", lambda item: {"spam": 0.9, "ok": 0.1}))("x") == "spam"
+    said = label_of(vn.Caller("a", lambda item: {"spam": 0.9, "ok": 0.1}))("x")
+    assert (said.label, said.confidence) == ("spam", 0.9)
     assert asyncio.run(label_of(vn.Caller("a", later, many=2))("x")) == "1"
 
 

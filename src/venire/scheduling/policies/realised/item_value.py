@@ -49,7 +49,7 @@ the chance x / (x + y) of being wrong, and labels change that as they change any
 is valued as one with the weight w (x + y) and that chance; with all costs 1, x + y is 1.
 
 **Money** (`plan_to_buy`). Labelers go in increasing price of evidence (`by_merit` in
-kernel/beliefs.py). The first k of those who may label a row give it evidence x for money c, and
+kernel/verdicts.py). The first k of those who may label a row give it evidence x for money c, and
 with them it gains
 
     loss - (loss with x) - c

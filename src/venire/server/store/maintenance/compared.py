@@ -230,7 +230,7 @@ class LabelsCompared:
         """Labels came."""
         self._facts.update(
             [
-                (x.item, x.labeler, str(x.said), event.slot, event.late, at)
+                (x.item, x.labeler, str(x.said), event.slot, event.late, at, x.confidence)
                 for event in observed
                 for x in (event.label,)
             ]
@@ -262,7 +262,7 @@ class LabelsCompared:
         while rows := set(islice(self._read(math.inf), _CHUNK)):
             yield from self._match(rows, set())
         for row in self._strange.values():
-            item, labeler, *_, at = row
+            item, labeler, at = row[0], row[1], row[_AT]
             before = item not in self._late and self._where.left_before(item)
             if at > self._start.at and not before:
                 yield f"the label of {item!r} by {labeler!r} is in the table but not in the log"
@@ -282,7 +282,8 @@ class LabelsCompared:
             for fact in some:
                 row = rows.get(fact[:2])
                 if row is not None:
-                    found = (row.item, row.labeler, row.said, row.slot, row.late, row.at)
+                    said = row.item, row.labeler, row.said
+                    found = (*said, row.slot, row.late, row.at, row.confidence)
                     if row.at > self._read_to:
                         self._answered.add(found)
                     if found != fact:

@@ -410,10 +410,18 @@ class SqlReading(Storage):
     def said_in_time(self, stream: str, since: float | None = None) -> Iterator[Said]:
         labels = t.labels.c
         columns = labels.item, labels.labeler, labels.said, labels.slot, labels.late, labels.at
-        query = select(*columns).where(labels.stream == stream).order_by(labels.at)
+        query = (
+            select(*columns, labels.confidence).where(labels.stream == stream).order_by(labels.at)
+        )
         if since is not None:
             query = query.where(labels.at >= since)
         return map(tuple, self._each(query, 5_000))
+
+    def are_confident(self, stream: str) -> bool:
+        """Whether a label has a confidence."""
+        labels = t.labels.c
+        query = select(labels.item).where(labels.stream == stream, labels.confidence.is_not(None))
+        return self._scalar(query.limit(1)) is not None
 
     def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
         given = t.leases.c.given_at
