@@ -10,12 +10,13 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from venire.server.messages import view
 from venire.server.panel_messages import GuaranteeView, ThresholdView
 from venire.server.reports.event_json import exit_view
 from venire.server.store.maintenance.guaranteed import Guaranteed, Tested, counted_in, judged_of
 
 if TYPE_CHECKING:
-    from venire.server.messages import ExitView, view
+    from venire.server.messages import ExitView
     from venire.server.runtime.runtime import Runtime
     from venire.server.store import ItemRow, SettingsRow, Storage
     from venire.server.stream.checks import Checks
@@ -44,10 +45,10 @@ def _read(
 
 
 def marked_exit(row: ItemRow, proven: Guaranteed | None) -> ExitView:
-    view = exit_view(row)
+    left = exit_view(row)
     if proven is None:
-        return view
-    return replace(view, guaranteed=proven.marks(row.exit_n, row.confidence))
+        return left
+    return replace(left, guaranteed=proven.marks(row.exit_n, row.confidence))
 
 
 def guarantee_view(proven: Guaranteed | None) -> GuaranteeView | None:
