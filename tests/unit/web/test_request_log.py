@@ -63,7 +63,9 @@ def test_a_line_names_a_key_that_is_no_longer_valid() -> None:
             headers = {"authorization": f"Bearer {token}"}
             assert made.call("GET", "/v1/streams", None, headers=headers).status_code == 401
     refused = [json.loads(line) for line in file.getvalue().splitlines()][-2:]
-    assert [(one["role"], one["key"]) for one in refused] == [(None, key["key"]["id"]), (None, None)]
+    assert [one["status"] for one in refused] == [401, 401]
+    assert [one["role"] for one in refused] == [None, None]
+    assert [one["key"] for one in refused] == [key["key"]["id"], None]
 
 
 class _Stuck(io.StringIO):
