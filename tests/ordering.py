@@ -15,7 +15,6 @@ T = TypeVar("T")
 
 #: The files that wait, the longest first.
 WAITING = (
-    "tests/integration/web/test_shared_kills.py",
     "tests/integration/web/test_crash.py",
     "tests/integration/web/test_standby.py",
     "tests/integration/web/test_sharing.py",

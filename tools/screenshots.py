@@ -70,11 +70,17 @@ def shots(item: str) -> list[Shot]:
     ]
 
 
+def find_chromium() -> str | None:
+    """The path of Chromium, first the one without windows, which takes a third of the work."""
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
 def main(arguments: list[str]) -> None:
     """Take all pictures."""
     folder = Path(arguments[0]) if arguments else ROOT / "docs" / "images"
     folder.mkdir(parents=True, exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = find_chromium()
     if chromium is None:
         raise SystemExit("error: no chromium found; install it, as scripts/test does")
     with _demo() as (url, link, key), sync_playwright() as started:

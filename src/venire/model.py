@@ -96,7 +96,7 @@ class ExitReason(_Word):
         "undecided",
         "its verdict was below min_confidence, and nobody was left who may label it, "
         "or it had the most labels that an item may have; it left with the verdict of least "
-        "expected cost, by the share of each class where that is learned",
+        "expected cost or, while costs do not count yet, the most probable one",
     )
 
 

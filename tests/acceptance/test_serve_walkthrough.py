@@ -26,8 +26,8 @@ WALK = PAGE.partition("## A walk-through")[2].partition("## From Python")[0]
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", WALK, flags=re.S)
 
 
+@pytest.mark.slow  # 45 CPU seconds; each command has its own tests
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-@pytest.mark.timeout(900)
 def test_the_walk_through(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     try:

@@ -152,8 +152,8 @@ CHECKS: dict[str, Callable[[Newcomer], None]] = {
 }
 
 
-#: One with files, one with a server; the others wait for the night: half a CPU minute each.
-DAILY = {"aggregate-a-table", "moderate-a-stream"}
+#: The others wait for the night: half a CPU minute each.
+DAILY = {"aggregate-a-table"}
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

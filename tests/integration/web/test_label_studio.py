@@ -33,7 +33,7 @@ from venire.connectors.label_studio.studio import FIELD
 from venire.connectors.label_studio.sync import VERSION
 from venire.server.store import open_storage
 
-KILLS = int(os.environ.get("VENIRE_KILLS", "4"))
+KILLS = int(os.environ.get("VENIRE_KILLS", "2"))
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],
     "panel": [{"id": email, "competence": 0.85, "capacity": 2} for email in ANNOTATORS],

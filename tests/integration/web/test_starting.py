@@ -39,7 +39,7 @@ def test_a_server_listens_before_it_has_loaded(tmp_path: Path) -> None:
     seen: list[int] = []
     while starting.is_alive() or not seen:
         seen.append(_status(f"http://127.0.0.1:{port}/ready"))
-        time.sleep(0.01)
+        time.sleep(0.05)
     starting.join()
     assert _status(f"http://127.0.0.1:{port}/ready") == 200
     assert server.stop() == 0

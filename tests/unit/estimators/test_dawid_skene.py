@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.marks import nightly
 from tests.unit.estimators import reference
 from tests.unit.estimators.panels import full_world
 from tests.unit.estimators.worlds import Ints, label_matrices, plain, real, simulate
@@ -100,7 +101,7 @@ def test_a_labeler_with_one_label_never_gets_skill_1(drawn: Drawn) -> None:
     assert learned.competences_[0] < 0.9999
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, nightly(3)])
 def test_any_number_of_threads_gives_the_same_to_the_bit(classes: int) -> None:
     table, _ = full_world(1, classes, 20, 40_000, 5)
     one, two, four = (DawidSkene(max_iter=4, threads=n).fit(table) for n in (1, 2, 4))

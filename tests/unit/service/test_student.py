@@ -27,6 +27,7 @@ PANEL = tuple({"id": name, "price": 0.001} for name in ("ann", "bob", "cec"))
 TAUGHT: dict[str, Any] = {
     "panel": PANEL,
     "learning": "while-serving",
+    "slot_seconds": 500.0,
     "policy": "realised",
     "student": {"field": "text"},
 }

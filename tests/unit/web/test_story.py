@@ -7,8 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire import Item, Label, Labeler, Scheduler
-from venire.server.messages import Alternative, Given
-from venire.server.pages.story import _asked
+from venire.model import ExitReason, ItemStatus
+from venire.server.messages import (
+    Alternative,
+    Belief,
+    ExitView,
+    Explanation,
+    Given,
+    ItemView,
+)
+from venire.server.pages.story import _asked, story_of
 from venire.server.store.maintenance.export import agreeing
 
 
@@ -22,7 +30,7 @@ from venire.server.store.maintenance.export import agreeing
     ],
 )
 def test_why_it_was_this_item(other: Alternative, told: str) -> None:
-    assert told in _asked(Given(1, 0, 0.0, "ann", 0.2, None, (other,)))
+    assert told in _asked(Given(1, 0, 0.0, "ann", 0.2, None, (other,)), False)
 
 
 @given(
@@ -54,3 +62,28 @@ def test_exported_probabilities_agree_with_the_confidence(
     told = agreeing(tuple(p / sum(odds) for p in odds), classes, verdict, sure)
     assert told[classes.index(verdict)] == sure
     assert sum(p or 0 for p in told) == pytest.approx(1, abs=1e-6)
+
+
+def left_as(verdict: str, shares: dict[str, float], cost: float) -> str:
+    """The sentence about the exit of an item with these probabilities."""
+    exit = ExitView(1, "i", verdict, shares[verdict], 1, ExitReason.UNDECIDED, 0, 1, 1.0)
+    about = None, (), 0, 0.0, (), verdict, shares[verdict], None, ()
+    item = ItemView("i", ItemStatus.LEFT, "text", 1.0, *about, exit)
+    belief = Belief(1, 0, 0.0, "label", shares, "ann", verdict)
+    told = Explanation("i", 0, (), (), exit, "so", True, (belief,))
+    costs = [{"truth": "spam", "verdict": "ok", "cost": cost}]
+    return next(line.text for line in story_of(item, told, costs) if line.kind == "left")
+
+
+def test_a_story_says_what_costs_had_to_do_with_the_verdict() -> None:
+    shares = {"ok": 0.7, "spam": 0.3}
+    assert "on average: 0.6 as ok, 0.7 as spam." in left_as("ok", shares, 2.0)
+    assert "By what errors cost it would be spam, but costs do not count" in left_as(
+        "ok", shares, 20.0
+    )
+
+
+def test_a_story_says_that_somebody_was_asked_again() -> None:
+    given = Given(1, 0, 0.0, "ann", -17.4, 2e-5, (Alternative("x", 0.1),))
+    assert _asked(given, False) == "ann was asked."
+    assert _asked(given, True).startswith("ann was asked again: the work had been given back")

@@ -393,10 +393,17 @@ def _of_csv(body: bytes, model: Any, most: int) -> list[Any]:
 
     >>> _of_csv(b"item,label\r\npost-1,ok\r\n", GoldBody, 10)
     [{'item': 'post-1', 'label': 'ok'}]
+
+    Items may be in a column `task`, as in exports.
+
+    >>> _of_csv(b"task,label\r\npost-1,ok\r\n", GoldBody, 10)
+    [{'item': 'post-1', 'label': 'ok'}]
     """
     try:
         lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
         header = next(lines, [])
+        if "item" not in header:
+            header = ["item" if name == "task" else name for name in header]
         if not set(header) <= set(model.__annotations__) or len(header) > len(set(header)):
             raise RequestError(
                 422,

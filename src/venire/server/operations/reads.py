@@ -271,6 +271,8 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
     verdict, confidence = row.verdict, row.confidence or 0.0
     if revisions:
         verdict, confidence = revisions[-1].verdict, revisions[-1].confidence
+    if gold and gold[0].label == verdict:
+        confidence = 1.0  # also where gold confirmed it
     if row.status == ItemStatus.OPEN and item in live.open:
         posterior, held = live.posterior(item), tuple(sorted(live.open[item].holders))
         so_far = live.engine.verdict(item)

@@ -20,6 +20,7 @@ from venire.server.edge.blind import Blind, blind_for
 from venire.server.edge.guard import Gate, caller
 from venire.server.edge.parameters import Item, Stream
 from venire.server.edge.peers import all_streams
+from venire.server.messages import ItemView
 from venire.server.operations.reviews import Kind, Order
 from venire.server.pages.layouts import pictures_of
 from venire.server.pages.pages import PageRoutes
@@ -137,7 +138,7 @@ class ConsoleRoutes(PageRoutes):
         if how in ("part", "whole") and not hidden:
             explained = await self._gate.long_poll(request, service.explain(stream, item, True))
             told |= {
-                "lines": story_of(shown, explained),
+                "lines": story_of(shown, explained, await self._costs_at(stream, shown)),
                 "chart": chart_of(explained.beliefs),
                 "complete": explained.complete,
             }
@@ -154,6 +155,12 @@ class ConsoleRoutes(PageRoutes):
         return self._console(
             page, request, view, item=shown, pictures=pictures, one=one, due=due, **told
         )
+
+    async def _costs_at(self, stream: str, item: ItemView) -> list[dict[str, Any]]:
+        """What errors cost when an item left."""
+        versions = await self._gate.service.settings_history(stream)
+        before = [one for one in versions if item.exit and one.at <= item.exit.at]
+        return list(max(before, key=lambda one: one.version).settings["costs"]) if before else []
 
     async def reviews(
         self,

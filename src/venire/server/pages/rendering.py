@@ -128,13 +128,20 @@ def times(value: float | None) -> str:
 
 
 def payload_of(payload: Any) -> str:
-    """A payload as text: what it says, or its JSON; never HTML.
+    r"""A payload as text: what it says, a line for each field, or its JSON; never HTML.
 
-    >>> payload_of("hello"), payload_of({"a": 1})
-    ('hello', '{"a": 1}')
+    >>> payload_of("hello"), payload_of({"text": "hi", "n": 1}), payload_of({"a": [1]})
+    ('hello', 'text: hi\nn: 1', '{"a": [1]}')
     """
     if isinstance(payload, dict) and isinstance(payload.get("text"), str) and len(payload) == 1:
         payload = payload["text"]
+    elif (
+        isinstance(payload, dict)
+        and payload
+        and not any(isinstance(value, dict | list) for value in payload.values())
+    ):
+        plain = payload.items()
+        payload = "\n".join(f"{k}: {x if isinstance(x, str) else json.dumps(x)}" for k, x in plain)
     text = payload if isinstance(payload, str) else _beginning(payload)
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
 

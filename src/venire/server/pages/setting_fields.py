@@ -132,6 +132,19 @@ PARTS: Final = MappingProxyType[str, type[BaseModel]](
 )
 
 
+#: Names for people, where that of the setting is not one.
+LABELS: Final = MappingProxyType(
+    {
+        "min_labels": "fewest labels",
+        "max_overlap": "most labels",
+        "deadline_slots": "longest wait",
+        "delay_cost": "cost of waiting",
+        "alarms.response_p90_seconds": "slowest tenth",
+        "alarms.oldest_seconds": "longest wait now",
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field: its name, how it is entered, its value as text, and what its declaration says.
@@ -166,7 +179,11 @@ class Field:
 
         >>> Field("alarms.kept_share", "number", "0.5").label
         'kept share'
+        >>> Field("min_labels", "number", "1").label
+        'fewest labels'
         """
+        if self.name in LABELS:
+            return LABELS[self.name]
         own = self.name.removeprefix("alarms.").removeprefix("retention.")
         return own.replace(".", ": ").replace("_", " ")
 

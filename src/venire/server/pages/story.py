@@ -7,15 +7,18 @@ put into sentences, in the order of time, and into the points of a chart.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from venire.server.messages import Belief, Explanation, Given, ItemView, LabelView
 from venire.server.pages.rendering import percent
 
 #: How many classes the picture shows: those that are most probable at the end.
 CURVES: Final = 4
+
+#: Probabilities that differ by more are two.
+SAME: Final = 1e-6
 
 #: The size of the picture, and the margins for numbers and names.
 WIDTH, HEIGHT, LEFT, BOTTOM = 720, 220, 44, 26
@@ -50,23 +53,28 @@ class Chart:
     height: int = HEIGHT
 
 
-def story_of(item: ItemView, told: Explanation) -> list[Line]:
-    """What happened to an item, the earliest first."""
+def story_of(
+    item: ItemView, told: Explanation, costs: Sequence[Mapping[str, Any]] = ()
+) -> list[Line]:
+    """What happened to an item, the earliest first; `costs` are those of errors when it left."""
     after = _after_labels(told.beliefs)
     lines = [Line(item.arrived_at, "arrived", _arrived(item))]
-    lines += [Line(given.at, "asked", _asked(given)) for given in told.given]
+    asked = set[str]()
+    for given in told.given:
+        lines.append(Line(given.at, "asked", _asked(given, given.labeler in asked)))
+        asked.add(given.labeler)
     lines += [
         Line(label.at, "late" if label.late else "label", _labelled(label, after))
         for label in item.labels
     ]
     lines += [Line(b.at, "learned", _learned(b)) for b in told.beliefs if b.why == "learned"]
     if item.exit is not None:
-        lines.append(Line(item.exit.at, "left", _left(item, told)))
+        lines.append(Line(item.exit.at, "left", _left(item, told) + _by_costs(item, told, costs)))
     for revision in item.revisions:
         said = f"The verdict was revised from {revision.before} to {revision.verdict}"
         why = "by gold" if revision.confidence == 1 else f"at {percent(revision.confidence)}"
         lines.append(Line(revision.at, "revised", f"{said}, {why}."))
-    order = ("arrived", "asked", "label", "learned", "left", "late", "revised")
+    order = ("arrived", "asked", "learned", "label", "left", "late", "revised")
     return sorted(lines, key=lambda line: (line.at, order.index(line.kind)))
 
 
@@ -76,19 +84,19 @@ def _arrived(item: ItemView) -> str:
     return f"It arrived in slot {item.arrived_slot}, worth {item.weight:g}.{only}{barred}"
 
 
-def _asked(given: Given) -> str:
+def _asked(given: Given, again: bool) -> str:
     text = f"{given.labeler} was asked"
-    if given.gain is not None:
+    if again:
+        text += " again: the work had been given back, or no label had come in time"
+    if given.gain is not None and given.gain > 0:
         text += f", because a label was worth {given.gain:.3g}"
-    if given.price:
-        text += f" (a unit of evidence cost {given.price:.3g})"
     return f"{text}{_instead(given)}."
 
 
 def _instead(given: Given) -> str:
     """What the labeler was not asked, and why it was not that."""
     others = [(one.gain, one) for one in given.alternatives if one.gain is not None]
-    if not others or given.gain is None:
+    if not others or given.gain is None or given.gain <= 0:
         return ""
     gain, best = others[0]
     if gain <= given.gain:
@@ -134,6 +142,34 @@ def _left(item: ItemView, told: Explanation) -> str:
     return (
         f"It left as {exit.verdict} with {many}, confidence {percent(exit.confidence)}, because "
         f"{told.why}."
+    )
+
+
+def _by_costs(item: ItemView, told: Explanation, costs: Sequence[Mapping[str, Any]]) -> str:
+    """What the costs had to do with the verdict, by the probabilities that it left with."""
+    exit, beliefs = item.exit, [b for b in told.beliefs if item.exit and b.at <= item.exit.at]
+    if not costs or exit is None or exit.verdict is None or not beliefs or exit.confidence == 1:
+        return ""
+    shares = beliefs[-1].posterior
+    if abs(shares[exit.verdict] - exit.confidence) > SAME:
+        return ""
+    prices = {(one["truth"], one["verdict"]): float(one["cost"]) for one in costs}
+    expected = {
+        said: sum(
+            p * prices.get((truth, said), 1.0) for truth, p in shares.items() if truth != said
+        )
+        for said in shares
+    }
+    cheapest = min(expected, key=lambda said: expected[said])
+    if expected[exit.verdict] <= expected[cheapest] + 1e-9:
+        listed = ", ".join(
+            f"{expected[said]:.2g} as {said}" for said in sorted(expected, key=expected.__getitem__)
+        )
+        return f" What its errors would cost on average: {listed}."
+    return (
+        f" By what errors cost it would be {cheapest}, but costs do not count between classes of "
+        "which too few clear items have been seen, about ten of each: until then it is the most "
+        "probable class."
     )
 
 

@@ -115,9 +115,8 @@ def reason_of(question: Question) -> str:
     """Why an item is worth a look.
 
     >>> reason_of(Question("post-1", "spam", "ok", 0.413))
-    'those who say spam and those who say ok cannot both be right: its truth tells 0.41 bits'
+    'it shows who is right, those who say spam or those who say ok'
     """
     return (
-        f"those who say {question.verdict} and those who say {question.other} cannot both be "
-        f"right: its truth tells {question.information:.2f} bits"
+        f"it shows who is right, those who say {question.verdict} or those who say {question.other}"
     )

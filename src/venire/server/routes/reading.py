@@ -153,7 +153,7 @@ class ReadingRoutes:
             raise
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
         done: Any = BackgroundTask(folder.cleanup)
-        name = f"{stream}-{what}.{format}"
+        name = f"{stream}-{'probabilities' if shares else what}.{format}"
         return FileResponse(path, 200, headers, FORMATS[format], done, filename=name)
 
     @serves("insights", "reading", 404, 422, text="The current state.")

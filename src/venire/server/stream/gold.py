@@ -147,7 +147,8 @@ def _not_learned(outcome: Outcome, item: str) -> Outcome:
 def _classify(live: LiveStream, row: GoldIn, known: KnownGold, correct: bool) -> Outcome:
     if row.label not in live.classes:
         classes = list(live.settings.classes)
-        return Outcome("refused", "unknown_class", f"got {row.label!r}, expected one of {classes}")
+        message = f"got {row.label!r}, expected one of: {', '.join(classes)}"
+        return Outcome("refused", "unknown_class", message)
     if row.item in known.withdrawn:
         return Outcome(
             "refused", "withdrawn", f"item {row.item!r} was withdrawn: it has no verdict"
@@ -166,7 +167,7 @@ def _classify(live: LiveStream, row: GoldIn, known: KnownGold, correct: bool) ->
         "refused",
         "changed",
         f"the gold of item {row.item!r} is {before!r}, got {row.label!r}: to correct it, send it "
-        "again with correct=true",
+        'again with correct=true, or with the box "correct what was said otherwise before" ticked',
     )
 
 

@@ -441,7 +441,8 @@ async def resolve(url: str, allow_private: bool) -> Target:
     inside = [address for address in addresses if not is_public(address)]
     if inside and not allow_private:
         raise InputError(
-            f"{host!r} is {inside[0]}, which is not a public address: webhooks may go there only "
-            "if the server allows private targets"
+            f"{host}{'' if host == inside[0] else f' is {inside[0]}, which'} is not a public "
+            "address: webhooks may go there only if the server runs with "
+            "VENIRE_ALLOW_PRIVATE_WEBHOOKS=true"
         )
     return Target(scheme, host, port, path, addresses[0])

@@ -45,6 +45,7 @@ async function send(form) {
   status.className = "";
   status.textContent = form.dataset.verdict === "" ? `answered: ${said.label}` : `${SAID[said.outcome]}: ${said.label}`;
   for (const part of form.elements) part.disabled = true;
+  if (form.dataset.corrects !== undefined) return location.reload(); // verdict, gold and history are others
   form.closest(".card").classList.add("stale");
   move(form, 1);
 }
@@ -116,6 +117,6 @@ bulk?.querySelector("form").addEventListener("submit", async (event) => {
     status.textContent = `not taken: ${said?.error?.message ?? "the server cannot be reached"}`;
     return;
   }
-  const refused = [...said.refusals, ...said.notes].slice(0, 5).map((one) => `row ${one.row + 1}: ${one.message}`);
+  const refused = [...said.refusals, ...said.notes].slice(0, 5).map((one) => `line ${one.row + 2}: ${one.message}`);
   status.textContent = [`${said.accepted} taken, ${said.corrected ? `${said.corrected} corrected, ` : ""}${said.exists} known already, ${said.refused} refused`, ...refused].join("; ");
 });

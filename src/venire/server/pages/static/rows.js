@@ -44,8 +44,9 @@ const PREVIEWS = {
     const table = document.createElement("table");
     const head = table.createTHead().insertRow();
     head.append(cell("td", "is, called"), ...names.map((name) => cell("th", name)));
+    const body = table.createTBody(); // insertRow of the table would put it into its head
     for (const truth of names) {
-      const line = table.insertRow();
+      const line = body.insertRow();
       line.append(cell("th", truth), ...names.map((verdict) => {
         const told = rows.find((row) => row.truth === truth && row.verdict === verdict);
         return cell("td", truth === verdict ? "0" : String(told?.cost ?? 1));

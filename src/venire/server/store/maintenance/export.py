@@ -83,6 +83,7 @@ def agreeing(
 
 def _rows(storage: Storage, stream: str, proven: Guaranteed | None) -> Iterator[tuple[Any, ...]]:
     revised = {row.item: row for row in storage.all_revisions(stream)}
+    gold = {row.item: row.label for row in storage.all_gold(stream)}
     for item in storage.all_items(stream):
         if item.exit_n is None:
             continue
@@ -90,6 +91,8 @@ def _rows(storage: Storage, stream: str, proven: Guaranteed | None) -> Iterator[
         said: tuple[Any, ...] = (item.verdict, item.confidence, item.labels)
         if now is not None:
             said = (now.verdict, now.confidence, now.labels)
+        sure = said[1] if item.id not in gold or gold[item.id] != said[0] else 1.0
+        said = (said[0], None if sure is None else round(sure, 12), said[2])
         times = (item.reason, item.arrived_at, item.left_at)
         row = (item.id, *said, *times, now is not None, item.verdict, item.payload)
         mark = () if proven is None else (proven.marks(item.exit_n, item.confidence),)
