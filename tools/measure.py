@@ -24,14 +24,14 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "modules": 435,
+    "modules": 400,
     "lines": 88_000,
-    "largest folders": 25,
+    "largest folders": 20,
     "lines of a file": 650,
-    "lines of the file of Algorithm 1": 160,
+    "lines of the file of Algorithm 1": 155,
     "lines of a function": 100,
-    "longest import chain from the server": 40,
-    "duplicate pairs": 120,
+    "longest import chain from the server": 33,
+    "duplicate pairs": 105,
     "private reaches": 3,
     "edits to add a policy": 2,
 }
