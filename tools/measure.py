@@ -28,7 +28,7 @@ CEILINGS: Final = {
     "lines": 88_000,
     "largest folders": 20,
     "lines of a file": 650,
-    "lines of the file of Algorithm 1": 160,
+    "lines of the file of Algorithm 1": 155,
     "lines of a function": 100,
     "longest import chain from the server": 21,
     "duplicate pairs": 96,

@@ -139,7 +139,7 @@ def test_exported_log_and_tasks(store: Storage, run: Run, tmp_path: Path) -> Non
     assert [line["n"] for line in lines] == list(range(1, 70))
     observed = [line["label"] for line in lines if line["kind"] == "observed"]
     assert len(observed) == 21
-    assert set(observed[0]) == {"item", "labeler", "said"}
+    assert set(observed[0]) == {"item", "labeler", "said", "confidence"}
     run("export", "--what", "label-studio", "--to", tmp_path / "tasks.json")
     tasks = json.loads((tmp_path / "tasks.json").read_text())
     assert len(tasks) == 23
@@ -156,6 +156,17 @@ def test_exported_log_and_tasks(store: Storage, run: Run, tmp_path: Path) -> Non
     assert "cannot be written" in run("export", "--to", "nowhere/x.csv", code=2)
     assert "cannot be written" in run("export", "--what", "log", "--to", "nowhere/x", code=2)
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_copy_is_not_restored_but_served(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy.db"
+    run("backup", "--to", copy)
+    new = f"sqlite:///{tmp_path}/new.db"
+    assert main(["backup", "--storage", new, "--restore", str(copy)]) == 2
+    said = "this is a store itself, not an archive: serve it with --storage sqlite:///"
+    assert f"{said}{copy}" in capsys.readouterr().err
 
 
 def test_backups_can_be_restored(store: Storage, run: Run, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ COMMANDS = (
     "archive",
     "keys",
     "serve",
+    "deploy-files",
     "stream",
     "send",
     "work",
@@ -57,6 +58,7 @@ COMMANDS = (
 ELSEWHERE = {
     "backup": "venire.cli.archive:backup",
     "compare": "venire_research.commands.compare:compare",
+    "deploy-files": "venire.cli.serve:deploy_files",
     "demo": "venire_research.commands.demo:demo",
     "import": "venire.cli.export:importing",
     "mcp": "venire.cli.connect:mcp",

@@ -156,7 +156,14 @@ def _audit(action: str, key: str, **details: Any) -> Insert:
 def _shown(row: KeyRow) -> dict[str, Any]:
     shown = row._asdict()
     del shown["hash"]
-    return {name: _when(value) if name.endswith("_at") else value for name, value in shown.items()}
+    times = {name: _when(value) if name.endswith("_at") else value for name, value in shown.items()}
+    return {**times, "state": _state(row, time.time())}
+
+
+def _state(row: KeyRow, now: float) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    return "expired" if row.expires_at is not None and row.expires_at <= now else "valid"
 
 
 def _when(at: float | None) -> str | None:
@@ -165,10 +172,11 @@ def _when(at: float | None) -> str | None:
 
 def _print_table(found: list[dict[str, Any]]) -> None:
     print(
-        f"{'id':21}{'role':9}{'labeler':16}{'created':26}{'last used':26}{'revoked':26}"
+        f"{'id':21}{'state':9}{'role':9}{'labeler':16}{'created':26}{'last used':26}{'revoked':26}"
         f"{'expires':26}name"
     )
     for key in found:
         times = (key["created_at"], key["last_used_at"], key["revoked_at"], key["expires_at"])
         shown = "".join(f"{when or '-':26}" for when in times)
-        print(f"{key['id']:21}{key['role']:9}{key['labeler'] or '-':16}{shown}{key['name']}")
+        who = f"{key['id']:21}{key['state']:9}{key['role']:9}{key['labeler'] or '-':16}"
+        print(f"{who}{shown}{key['name']}")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import sys
+import warnings
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +26,8 @@ ARCHIVE = "The folder for what streams archive, by their setting retention. [def
 STANDBY = "Wait while another server owns the store, and take over when it is gone."
 SHARED = "Share the streams of a PostgreSQL with the other servers on it that do so too."
 ADDRESS = "Where those reach this one: http://HOST:PORT. [default: where it listens]"
+FOLDER = "The folder to write them into; made if there is none."
+FORCE = "Overwrite files of the same name."
 LEVEL = "The log level: debug, info, warning or error. [default: info]"
 
 
@@ -40,9 +45,10 @@ def serve(
 ) -> None:
     """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
 
-    The first start on an empty store prints an admin key, once. Every setting is also a variable
-    VENIRE_... and a key of venire.toml, and some are only that: docs/serve.md lists them. Ctrl-C or
-    SIGTERM shuts it down gracefully.
+    The first start on an empty store prints an admin key, once, or writes it into the file that
+    VENIRE_ADMIN_KEY_FILE names. Every setting is also a variable VENIRE_... and a key of
+    venire.toml, and some are only that: docs/serve.md lists them. Ctrl-C or SIGTERM shuts it down
+    gracefully.
     """
     given = {
         "storage": storage,
@@ -56,14 +62,15 @@ def serve(
         "log_level": log_level,
     }
     try:
-        from venire.server.process import run_server
+        with warnings.catch_warnings(record=True) as early:
+            from venire.server.process import run_server
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "serve") from error
     settings = _settings(given, config)
     try:
         if settings.log_format == "json":
             logging.captureWarnings(True)  # into the log, which is JSON
-        run_server(settings, lambda line: print(line, flush=True))
+        run_server(settings, lambda line: print(line, flush=True), early)
     except VenireError as error:
         if settings.log_format != "json":
             raise
@@ -76,6 +83,31 @@ def serve(
     except SystemExit:
         screen.say("error: the server did not start, see above")
         raise typer.Exit(2) from None
+
+
+def deploy_files(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help=FOLDER)],
+    force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
+) -> None:
+    """Write the files for an operator: systemd, proxies, containers, Prometheus and Grafana.
+
+    docs/deploy.md says what each is for. Nothing is started or installed.
+    """
+    packaged = files("venire") / "deploy"
+    if not packaged.is_dir():  # not installed from a wheel: a clone has them at its root
+        packaged = files("venire") / ".." / ".." / "deploy"
+    with as_file(packaged) as found:
+        names = sorted(path.name for path in found.iterdir() if path.is_file())
+        there = [name for name in names if (folder / name).exists()]
+        if there and not force:
+            raise InputError(f"{folder / there[0]} exists already: give --force to overwrite it")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                shutil.copyfile(found / name, folder / name)
+                print(folder / name)
+        except OSError as error:
+            raise InputError(f"cannot write into {folder}: {error.strerror}") from error
 
 
 def _settings(given: dict[str, Any], config: Path | None = None) -> Any:

@@ -12,8 +12,10 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -40,9 +42,16 @@ SWITCH = 0.0005
 _RETRY = 0.2
 
 
-def run_server(settings: ServerSettings, tell: Tell) -> None:
-    """Serve until stopped; `tell` prints the lines that the operator has to see."""
+def run_server(
+    settings: ServerSettings, tell: Tell, early: Iterable[warnings.WarningMessage] = ()
+) -> None:
+    """Serve until stopped; `tell` prints the lines that the operator has to see.
+
+    The log begins with the warnings that came `early`, before it was known how it looks.
+    """
     configure_log(settings)
+    for warning in early:
+        get_logger("venire").warning(str(warning.message))
     for name, near in unknown_variables(os.environ):
         hint = f"did you mean {near}?" if near else "remove it, or correct its name"
         get_logger("venire").warning(f"the variable {name} is no setting: {hint}")
@@ -117,7 +126,7 @@ async def _lead(
             app = create_app(service, settings)
             server.front.open(app, app.state.gate)
             try:
-                await _start(service, server, tell)
+                await _start(service, settings, server, tell)
                 await asyncio.Event().wait()
             finally:
                 async with _within(settings.grace - server.stopping_for(), owned):
@@ -172,13 +181,15 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
         await asyncio.sleep(_RETRY)
 
 
-async def _start(service: Service, server: _Server, tell: Tell) -> None:
+async def _start(service: Service, settings: ServerSettings, server: _Server, tell: Tell) -> None:
     """Announce the addresses as soon as requests are served, and load the streams."""
     empty = not await asyncio.to_thread(service.runtime.storage.streams)
     _collect_seldom()
-    first_key = await service.start(wait=False)
-    if first_key is not None:
-        tell(f"admin key (shown only once): {first_key}")
+    known = bool(await asyncio.to_thread(service.runtime.storage.keys))
+    with _first_key_to(None if known else settings.admin_key_file, tell) as say:
+        first_key = await service.start(wait=False)
+        if first_key is not None:
+            say(first_key)
     await server.listening.wait()
     for address in server.addresses():
         tell(f"listening on {address}")
@@ -190,6 +201,38 @@ async def _start(service: Service, server: _Server, tell: Tell) -> None:
     for name in sorted(service.set_aside):
         tell(f"stream {name!r} is set aside: it cannot be loaded (see the log)")
     gc.freeze()
+
+
+@contextmanager
+def _first_key_to(path: Path | None, tell: Tell) -> Iterator[Tell]:
+    """Say the first key, or write it into a file, which is there before the key is made."""
+    if path is None:
+        yield lambda key: tell(f"admin key (shown only once): {key}")
+        return
+    try:
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w")
+    except FileExistsError:
+        raise InputError(
+            f"the store has no key, and the file for its first one, {path}, exists already: "
+            "remove it, or name another file in admin_key_file"
+        ) from None
+    except OSError as error:
+        raise InputError(f"the admin key cannot be written to {path}: {error.strerror}") from None
+    written = False
+    try:
+        with file:
+
+            def write(key: str) -> None:
+                nonlocal written
+                file.write(f"{key}\n")
+                written = True
+                tell(f"the admin key is in {path}")
+
+            yield write
+    finally:
+        if not written:
+            with suppress(OSError):
+                path.unlink()
 
 
 def prepare() -> None:

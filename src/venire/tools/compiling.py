@@ -30,10 +30,14 @@ a digest of its file.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import pickle
+import shutil
 import sys
+import tempfile
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -42,7 +46,7 @@ from types import FunctionType, MethodType
 from typing import Any, ClassVar, Final, TypeVar
 
 from llvmlite.binding import parse_assembly
-from numba import njit, types
+from numba import config, njit, types
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -318,8 +322,45 @@ def _kept(compiled: Any) -> Any:
         names = hashlib.sha256(repr([name for name, *_ in parts]).encode()).hexdigest()[:16]
         function.__qualname__ = f"{function.__name__}.{names}"
     if all(digest for _, digest, _ in parts):  # code from a prompt has no file to check
-        compiled._cache = _SourceCache(function, parts)
+        try:
+            compiled._cache = _SourceCache(function, parts)
+        except RuntimeError:  # Numba has no folder that it may write to
+            if _temporary_folder():
+                compiled._cache = _SourceCache(function, parts)
     return compiled
+
+
+@cache
+def _temporary_folder() -> bool:
+    """Keep compiled code in a folder of this process alone; whether there is one."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    why = (
+        f"NUMBA_CACHE_DIR={named} is not a folder that this user may write to"
+        if named
+        else "there is no folder for compiled code that this user may write to"
+    )
+    try:
+        folder = tempfile.mkdtemp(prefix="venire-kernels-")
+    except OSError:
+        kept = "nothing is kept"
+    else:
+        owner = os.getpid()
+
+        def remove() -> None:
+            if os.getpid() == owner:  # and not a process that was forked from this one
+                shutil.rmtree(folder, ignore_errors=True)
+
+        atexit.register(remove)
+        # Numba reads the variable again when it changes, and processes started by this one see it
+        os.environ["NUMBA_CACHE_DIR"] = config.CACHE_DIR = folder
+        kept = f"it is kept in {folder} until the program ends"
+    warnings.warn(
+        f"{why}: {kept}, and each start compiles for up to a minute. Set NUMBA_CACHE_DIR to a "
+        "folder that it may write to",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return kept != "nothing is kept"
 
 
 class _SourceCache(FunctionCache):

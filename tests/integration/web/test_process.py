@@ -43,6 +43,32 @@ def test_stop_and_restart_lose_nothing(storage: str, tmp_path: Path) -> None:
             assert client.insights("posts")["labels"] == 1
 
 
+def test_the_first_key_goes_into_a_file(storage: str, tmp_path: Path) -> None:
+    path = tmp_path / "admin.key"
+    with serving(storage, tmp_path, VENIRE_ADMIN_KEY_FILE=str(path)) as server:
+        said = "\n".join(server.said)
+        assert f"the admin key is in {path}" in said
+        assert "vk_" not in said
+        assert path.stat().st_mode & 0o777 == 0o600
+        with server.client(path.read_text().strip()) as client:
+            client.create_stream("posts", **STREAM)
+        path.unlink()
+        assert server.stop() == 0
+        server.start()
+        assert not path.exists()
+
+
+def test_a_file_that_exists_is_not_taken_for_the_first_key(storage: str, tmp_path: Path) -> None:
+    path = tmp_path / "admin.key"
+    path.write_text("old")
+    with (
+        pytest.raises(AssertionError, match="exists already"),
+        serving(storage, tmp_path, VENIRE_ADMIN_KEY_FILE=str(path)),
+    ):
+        pass
+    assert path.read_text() == "old"
+
+
 FIRST_STREAM = """
 import gc, logging
 from numba.core.dispatcher import Dispatcher

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from venire import __version__
 from venire.cli import main
 from venire.server import ServerSettings
 from venire.server.edge.metrics import SIZES, STREAM_FIGURES, Metrics
@@ -172,3 +173,38 @@ def test_the_panels_of_the_board_are_distinct_and_do_not_overlap() -> None:
     assert len(set(cells)) == len(cells)
     assert max(x for x, _ in cells) < 24
     assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_the_files_are_written_and_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "new" / "deploy"
+    assert main(["deploy-files", str(folder)]) == 0
+    there = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert there == {path.name: path.read_bytes() for path in DEPLOY.iterdir() if path.is_file()}
+    assert sorted(capsys.readouterr().out.split()) == sorted(map(str, folder.iterdir()))
+    (folder / "nginx.conf").write_text("mine")
+    assert main(["deploy-files", str(folder)]) == 2
+    assert "exists already: give --force" in capsys.readouterr().err
+    assert (folder / "nginx.conf").read_text() == "mine"
+    assert main(["deploy-files", str(folder), "--force"]) == 0
+    assert (folder / "nginx.conf").read_bytes() == there["nginx.conf"]
+    capsys.readouterr()
+    assert main(["deploy-files", str(folder / "nginx.conf")]) == 2
+    assert "cannot write into" in capsys.readouterr().err
+
+
+def test_the_wheel_has_the_files_where_the_command_looks() -> None:
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert built["targets"]["wheel"]["force-include"] == {"deploy": "venire/deploy"}
+
+
+def test_only_routes_that_were_asked_for_are_on_the_page_of_metrics() -> None:
+    metrics = Metrics()
+    metrics.recorder("GET", "/quiet")
+    metrics.recorder("GET", "/health")(200, 0.001)
+    page = metrics.page([], 0, True).decode()
+    assert "/quiet" not in page
+    assert "_created" not in page
+    assert f'venire_build_info{{version="{__version__}"}} 1.0' in page
+    assert len(page.splitlines()) < 150

@@ -17,6 +17,8 @@ from numba import njit
 import venire
 from venire.tools.compiling import Notice, _Turn, inlined, kernel
 
+SOURCE = str(Path(venire.__file__).parents[1])
+
 BUILDER = """
 from venire.tools.compiling import kernel
 
@@ -199,3 +201,34 @@ def test_an_index_that_names_a_class_which_is_gone_is_written_again(tmp_path: Pa
     (tmp_path / "shapes.py").write_text(SHAPES.replace("Square", "Box"))
     assert outcome(tmp_path) == "9.0 1"
     assert outcome(tmp_path) == "9.0 0"
+
+
+@pytest.mark.parametrize("temporary", [True, False])
+def test_without_a_folder_for_compiled_code_it_works_and_says_so(
+    tmp_path: Path, temporary: bool
+) -> None:
+    (tmp_path / "__pycache__").write_text("no folder")
+    (tmp_path / "one.py").write_text(
+        "from venire.tools.compiling import kernel\n@kernel\ndef one(x):\n    return x + 1.0\n"
+    )
+    source = "import tempfile; from pathlib import Path; "
+    if not temporary:
+        source += "tempfile.mkdtemp = lambda **_: open('/nowhere/at/all'); "
+    source += "import os, one; print(one.one(1.0)); folder = os.environ['NUMBA_CACHE_DIR']; "
+    source += "print(folder, len(list(Path(folder).rglob('*.nbi'))))"
+    nowhere = str(tmp_path / "__pycache__")
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": nowhere}
+    env |= {"XDG_CACHE_HOME": nowhere, "PYTHONPATH": SOURCE}
+    done = subprocess.run(
+        [sys.executable, "-c", source], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    first, kept = done.stdout.splitlines()
+    folder, _, files = kept.rpartition(" ")
+    assert first == "2.0"
+    assert f"NUMBA_CACHE_DIR={nowhere} is not a folder that this user may write to" in done.stderr
+    assert "Set NUMBA_CACHE_DIR to a folder" in done.stderr
+    assert done.stderr.count("RuntimeWarning") == 1
+    assert int(files) == temporary
+    assert temporary == ("nothing is kept" not in done.stderr)
+    assert temporary == (folder != nowhere)
+    assert not temporary or not Path(folder).exists()

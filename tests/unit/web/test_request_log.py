@@ -51,6 +51,23 @@ def test_a_line_has_the_template_of_the_route_and_neither_key_nor_payload_nor_to
     assert all(one["bytes"] > 0 for one in seen)
 
 
+def test_a_line_names_a_key_that_is_no_longer_valid() -> None:
+    file = io.StringIO()
+    with (
+        RequestLines(file, as_json=True) as lines,
+        in_process(around=lambda app: RequestLog(app, lines)) as made,
+    ):
+        key = made.call("POST", "/v1/keys", json={"name": "old", "role": "viewer"}).json()
+        made.call("DELETE", f"/v1/keys/{key['key']['id']}")
+        for token in (key["token"], "vk_wrong"):
+            headers = {"authorization": f"Bearer {token}"}
+            assert made.call("GET", "/v1/streams", None, headers=headers).status_code == 401
+    refused = [json.loads(line) for line in file.getvalue().splitlines()][-2:]
+    assert [one["status"] for one in refused] == [401, 401]
+    assert [one["role"] for one in refused] == [None, None]
+    assert [one["key"] for one in refused] == [key["key"]["id"], None]
+
+
 class _Stuck(io.StringIO):
     """A file that nobody reads, until it is let go."""
 

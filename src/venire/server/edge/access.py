@@ -134,6 +134,8 @@ def admit(request: Request, service: Service, roles: frozenset[Role], what: str)
     token, from_page = token_of(request)
     key = key_of(request, service)
     if key is None:
+        if token and not from_page:
+            request.scope["venire.refused"] = service.keys.known(token)
         raise no_key(token is not None)
     if from_page and foreign(request):
         raise RequestError(

@@ -248,6 +248,8 @@ class RequestLog:
             seconds = time.perf_counter() - begun
             who = scope.get("state", {}).get("caller")
             role, key = (None, None) if who is None else (str(who.role), who.key)
+            if (refused := scope.get("venire.refused")) is not None:  # its key is no longer valid
+                key = refused.id
             route = scope.get("venire.route", "other")
             made = Request(time.time(), scope["method"], route, status, seconds, sent, role, key)
             self._lines.add(made)

@@ -9,12 +9,15 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Info,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from venire import __version__
 from venire.server.messages import Insights
 from venire.server.runtime.health import PARTS, Condition
 
@@ -59,6 +62,8 @@ class Metrics:
 
     def __init__(self) -> None:
         """All at zero."""
+        # otherwise there is a series beside each counter, which nothing reads
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry = CollectorRegistry()
         names = ["method", "route", "status"]
         self._requests = Counter("venire_requests", "Requests.", names, registry=registry)
@@ -70,6 +75,8 @@ class Metrics:
             buckets=SECONDS,
         )
         ProcessCollector(registry=registry)
+        build = Info("venire_build", "The version that runs.", registry=registry)
+        build.info({"version": __version__})
         self._conditions = Conditions()
         registry.register(self._conditions)
         self._waiting = Gauge("venire_waiting", "Long polls and event streams.", registry=registry)
@@ -85,12 +92,15 @@ class Metrics:
 
     def recorder(self, method: str, route: str) -> Callable[[int, float], None]:
         """A function that records a request of one route, given its status and seconds."""
-        seconds = self._seconds.labels(method, route)
+        seconds: Histogram | None = None  # a route that nobody asks for is not on the page
         by_status: dict[int, Counter] = {}
 
         def record(status: int, elapsed: float) -> None:
+            nonlocal seconds
             if status not in by_status:
                 by_status[status] = self._requests.labels(method, route, str(status))
+            if seconds is None:
+                seconds = self._seconds.labels(method, route)
             by_status[status].inc()
             seconds.observe(elapsed)
 

@@ -59,6 +59,8 @@ class ServerSettings(BaseSettings):
     """Where these reach this one, as http://HOST:PORT; by default where it listens."""
     archive: Path | None = None
     """The folder into which streams archive what their `retention` does not keep."""
+    admin_key_file: Path | None = None
+    """A file for the first admin key, readable by its owner alone; without one it is printed."""
     upgrade_copy: bool = True
     """Copy an SQLite store of an earlier schema before it is upgraded."""
     max_body: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE

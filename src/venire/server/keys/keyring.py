@@ -131,6 +131,10 @@ class Keyring:
         """The valid key of a token, or None; needs no I/O."""
         return self._if_valid(self._by_hash.get(hashed(token)))
 
+    def known(self, token: str) -> KeyView | None:
+        """The key of a token, even if it is revoked or expired: for the log, never to let it in."""
+        return self._by_hash.get(hashed(token))
+
     def valid(self, key: str) -> KeyView | None:
         return self._if_valid(self._by_id.get(key))
 

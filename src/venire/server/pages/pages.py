@@ -221,6 +221,8 @@ class PageRoutes:
     async def sign_in_by_link(self, request: Request) -> Response:
         """Sign in with the token of a session that was begun for this link; it works once."""
         token = request.query_params.get("link", "")
+        if not token:  # a bookmark, or typed by hand: the page to sign in is the first one
+            return RedirectResponse("/", 303)
         sessions = self._gate.service.sessions
         session = None if foreign(request) else await sessions.exchange(token)
         if session is None:

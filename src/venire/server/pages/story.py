@@ -100,7 +100,7 @@ def _instead(given: Given) -> str:
         return ""
     gain, best = others[0]
     if gain <= given.gain:
-        return f"; the next best was {best.item}, worth {gain:.3g}"
+        return "" if gain <= 0 else f"; the next best was {best.item}, worth {gain:.3g}"
     if best.given_to is not None and best.given_to != given.labeler:
         return f"; {best.item}, worth {gain:.3g}, went to {best.given_to} at the same time"
     return (

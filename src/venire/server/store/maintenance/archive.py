@@ -173,6 +173,14 @@ def _value(source: Path, number: int, line: bytes) -> Any:
 
 def _format(source: Path, line: bytes) -> int:
     """The format of an archive by its first line."""
+    if line.startswith(b"SQLite format 3\0"):
+        raise FileError(
+            source,
+            None,
+            "this is a store itself, not an archive: serve it with --storage "
+            f"sqlite:///{source}, or stop the server and copy it into the place of the old one, "
+            "whose -wal and -shm files have to go",
+        )
     try:
         head = parse_json(line)
     except ValueError:
