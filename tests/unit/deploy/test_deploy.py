@@ -162,6 +162,18 @@ def test_the_board_shows_only_metrics_that_exist() -> None:
     assert named - exported() == set()
 
 
+def test_the_alerts_are_about_metrics_that_exist() -> None:
+    yaml = pytest.importorskip("yaml")
+    (group,) = yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"]
+    assert all(
+        {"alert", "expr", "for", "labels", "annotations"} == set(one) for one in group["rules"]
+    )
+    asked = [one["expr"] for one in group["rules"]]
+    named = {name for text in asked for name in re.findall(r"\bvenire_\w+", text)}
+    assert len(named) == 5
+    assert named - exported() == set()
+
+
 def test_the_panels_of_the_board_are_distinct_and_do_not_overlap() -> None:
     panels = json.loads((DEPLOY / "grafana.json").read_text())["panels"]
     cells = [
