@@ -120,3 +120,20 @@ def test_pairs_have_a_win_rate_and_a_position_bias(capsys: pytest.CaptureFixture
     page = Path("report.html").read_text()
     assert "<h2>Judges</h2>" in page
     assert "x against y by verdicts" in page
+
+
+@pytest.mark.parametrize(
+    ("row", "more", "says"),
+    [
+        ("i1,Z", "", "'Z', which is not one of the classes ['spam', 'ok']: correct it, or add"),
+        ("i1,x", "pair: [x, y]\n", "spam says that x wins, ok that y does; write these in it"),
+        ("Q999,ok", "", "none of its tasks is among the items, such as 'i0'"),
+    ],
+)
+def test_gold_that_would_teach_nothing_is_refused(
+    row: str, more: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write({"one": "http://127.0.0.1:9/v1"}, more)
+    Path("gold.csv").write_text(f"task,label\n{row}\n")
+    assert judge("--gold", "gold.csv") == 2
+    assert says in capsys.readouterr().err

@@ -6,6 +6,7 @@ The files of a batch: items, the panel, prices, and what a wrong verdict costs.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -39,6 +40,7 @@ from venire.estimators.given import Gold
 from venire.files.trees import read_tree
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
+from venire.labels.sources.columns import like
 from venire.labels.sources.files import is_json_lines
 from venire.tools.csv_rows import number, read_dicts, read_head, shown
 from venire.tools.untrusted import parse_json
@@ -284,6 +286,8 @@ def label(
     """
     work_items, everybody = as_items(items), as_callers(labelers)
     whole = limit = check_limits(work_items, everybody, budget, target)
+    if classes is not None:
+        _check_gold(gold, classes)
     callers, trusted = _parted(everybody, expert_share)
     money = 0.0
     if trusted is not None:
@@ -368,6 +372,7 @@ def label_recorded(
     """
     table = as_table(labels)
     limit = _budget(budget, target, False)
+    _check_gold(gold, table.classes)
     names = list(table.labelers)
     if prices is not None:
         missing = next((name for name in names if name not in prices), None)
@@ -432,10 +437,33 @@ def _run(
     if not (book.said >= 0).any():
         why = source.trouble or "the budget is below the price of a label"
         raise InputError(f"no label was bought: {why}")
+    unsaid = _unsaid(gold, source.classes)
+    if unsaid:
+        warnings.warn(
+            f"nobody said {', '.join(map(repr, unsaid))}, so gold of it taught nothing: the labels "
+            f"are {', '.join(map(repr, source.classes))}",
+            stacklevel=3,
+        )
     consulted = None
     if expert is not None:
         consulted = consult(book, source, expert, gold, costs, seed, pupil)
     return settle(book, curve, source, budget, costs, seed, truth, pupil, gold, consulted)
+
+
+def _unsaid(gold: Gold | None, classes: Sequence[Hashable]) -> list[Any]:
+    """The classes of gold that are not among these."""
+    said = list(dict.fromkeys((gold or {}).values()))
+    return [k for k, named in zip(said, like(said, classes), strict=True) if named not in classes]
+
+
+def _check_gold(gold: Gold | None, classes: Sequence[Hashable]) -> None:
+    """Refuse gold of other classes."""
+    odd = _unsaid(gold, classes)
+    if odd:
+        raise InputError(
+            f"gold has the label {odd[0]!r}, which is not one of the classes {list(classes)}: name "
+            "all of them in classes, or correct it"
+        )
 
 
 def check_limits(

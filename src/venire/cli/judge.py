@@ -12,6 +12,8 @@ from venire.cli.shared import AsJson, batches, screen
 from venire.cli.shared.guarantees import Level, RightShare, TestingGold, promise_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from venire.budget import Budget
     from venire.connectors.judges.file import AnyJudge
 
@@ -90,11 +92,12 @@ def judge(
     kept = Cache(config.with_suffix(".cache") if cache is None else cache, late=batch)
     book = BatchBook(out.with_name(out.name + ".batches"), screen.say) if batch else None
     panel: list[AnyJudge] = []
-    known = batches.gold_of_file(gold)
-    batches.check_promise(promise, [item.id for item in rows], known.labels)
-    batches.warn_target(target, known)
     try:
         panel += judges_of(config, kept, items.parent, book)
+        names = [item.id for item in rows]
+        known = batches.gold_of_file(gold, names, *_classes(panel, config))
+        batches.check_promise(promise, names, known.labels)
+        batches.warn_target(target, known)
         if dry_run:
             return _say_forecast(forecast(panel, [item.content for item in rows]), limit, as_json)
         check_limits(rows, panel, limit, target)
@@ -136,6 +139,20 @@ def judge(
     for one in panel:
         if one.stopped:
             print(f"stopped   {one.id}: {one.stopped}")
+
+
+def _classes(panel: Sequence[AnyJudge], config: Path) -> tuple[list[str] | None, str]:
+    """The classes of the judges, None if they are not all known, and what to do about others."""
+    own = [list(judge.config.classes) for judge in panel]
+    names = list(dict.fromkeys(name for some in own for name in some)) if all(own) else None
+    pair = next((judge.config for judge in panel if judge.config.pair), None)
+    if pair is None or pair.pair is None:
+        return names, f"correct it, or add it to the classes of {config}"
+    first, second, *_ = pair.classes
+    return names, (
+        f"{first} says that {pair.pair[0]} wins, {second} that {pair.pair[1]} does; write these in "
+        f"it, or name the classes of {config}, and the answers in its prompt, as it does"
+    )
 
 
 def _say_forecast(found: dict[str, Any], limit: Budget | None, as_json: bool) -> None:

@@ -143,8 +143,8 @@ def label(
             options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
             options["student"] = batches.student_of(student)
-            known = batches.gold_of_file(gold)
             batch = read_batch(items)
+            known = batches.gold_of_file(gold, [item.id for item in batch], options["classes"])
             options |= _told(known, promise, [item.id for item in batch], target)
             done = _ask(batch, panel, (budget, labels, labels_per_item), options)
     done = done.of_day(known.day)

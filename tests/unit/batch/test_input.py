@@ -31,6 +31,13 @@ BUDGET = vn.Budget(labels=5)
         ({"a": 1}, {}, BUDGET, {}, "got no labelers"),
         ({"a": 1}, {"a": "yes"}, BUDGET, {}, "labeler 'a' is 'yes', expected a function"),
         ({"a": 1}, [3], BUDGET, {}, "got the labeler 3"),
+        (
+            {"a": 1},
+            {"a": yes},
+            BUDGET,
+            {"classes": ["yes", "no"], "gold": {"a": "maybe"}},
+            "gold has the label 'maybe', which is not one of the classes",
+        ),
         ({"a": 1}, {"a": yes}, None, {}, "got neither a budget nor a target"),
         ({"a": 1}, {"a": yes}, 5.0, {}, "labelers without a price"),
         ({"a": 1}, {"a": yes}, vn.Budget(labels=5, per_day=True), {}, "got a budget per day"),
@@ -112,3 +119,8 @@ def test_every_labeler_needs_a_price() -> None:
     rows = [("a", "ann", 1), ("a", "bob", 0)]
     with pytest.raises(vn.InputError, match="no price for labeler 'bob'"):
         vn.label_recorded(rows, 5.0, prices={"ann": 1.0})
+
+
+def test_gold_of_a_class_that_nobody_says_is_told() -> None:
+    with pytest.warns(UserWarning, match="nobody said 'maybe', so gold of it taught nothing"):
+        vn.label({"a": 1, "b": 2}, {"one": yes}, BUDGET, gold={"a": "maybe"})

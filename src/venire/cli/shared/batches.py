@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from venire.cli.shared import screen
 from venire.cli.shared.tables import related_lines
-from venire.errors import InputError
+from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from venire.audits import Guarantee
@@ -86,12 +86,32 @@ def truth_of(path: Path | None) -> dict[Any, Any] | None:
     return None if path is None else dict(read_verdicts(path))
 
 
-def gold_of_file(path: Path | None) -> KnownLabels:
-    """The known labels of a file that is to be learned from; those not filled in are skipped."""
+def gold_of_file(
+    path: Path | None,
+    tasks: Sequence[Any] = (),
+    classes: Collection[str] | None = None,
+    advice: str = "name all of them with --classes, or correct it",
+) -> KnownLabels:
+    """The known labels of a file that is to be learned from; those not filled in are skipped.
+
+    A label that is none of the `classes`, where these are known, is refused with the `advice`, and
+    so is a file that knows none of the `tasks`.
+    """
     from venire.files import read_known
     from venire.files.audits import KnownLabels
 
-    return KnownLabels({}, None, frozenset()) if path is None else read_known(path)
+    if path is None:
+        return KnownLabels({}, None, frozenset())
+    known = read_known(path)
+    odd = next((said for said in known.labels.values() if classes and said not in classes), None)
+    if odd is not None:
+        raise InputError(
+            f"{path} has the label {odd!r}, which is not one of the classes {list(classes or ())}: "
+            f"{advice}"
+        )
+    if known.labels and not set(map(str, tasks)).intersection(known.labels):
+        raise FileError(path, None, f"none of its tasks is among the items, such as {tasks[0]!r}")
+    return known
 
 
 def warn_target(target: float | None, gold: KnownLabels) -> None:
