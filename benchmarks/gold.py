@@ -1,8 +1,9 @@
-"""A little truth on real label sets: python -m benchmarks gold [random judges asked] --data DIR.
+"""A little truth on real label sets: python -m benchmarks gold [PART ...] --data DIR.
 
     random   20, 50 and 100 gold labels drawn at random: right, ECE, sure, and sure and right
     judges   the same on the sets of LLM judges, beside simple rivals
     asked    items that `venire ask` chooses, against items drawn at random
+    skills   how far skills are from the truth, and how often their intervals hold it
 
 Everything is scored on items that are not gold, but for `asked`, which is scored on all.
 Explanations are fitted once for each set, as `Auto` does, and weighed anew for each draw of gold.
@@ -26,6 +27,7 @@ from venire.estimators.base import Floats
 from venire.estimators.questions import chosen
 from venire.estimators.scoring import expected_calibration_error, right_shares
 from venire.estimators.truth.mixture import mixture_by_gold
+from venire.estimators.truth.skills import ToldSkills, told_skills
 from venire.estimators.truth.teaching import explanations
 from venire.labels import LabelTable
 
@@ -225,6 +227,55 @@ def asked(sets: Iterable[Labels], number: int) -> None:
         print(f"| {labels.name} | {' | '.join(cells)} |", flush=True)
 
 
+def skills(sets: Iterable[Labels], number: int) -> None:
+    """Mean error of skills, and coverage of their 90 % intervals, of labelers with 20 labels."""
+    print("| error / coverage, % | without | 20 asked | 20 | 50 | 100 |\n|-|-|-|-|-|-|")
+    for labels in map(known_only, sets):
+        table, M = labels.table, len(labels.table.labelers)
+        given = np.bincount(table.labeler, minlength=M)
+        hits = (table.said == labels.truth[table.item]).astype(np.float64)
+        right = np.bincount(table.labeler, hits, minlength=M) / np.maximum(given, 1)
+        some = given >= 20
+        if not some.any():
+            continue
+        alone = Auto().fit(table)
+        cells = [_skill_cell([(alone.competences_, alone.skill_intervals_)], right, some)]
+        lists: list[list[tuple[Ints, bool]]] = [[]]
+        able = labels.truth < len(table.classes)
+        for seed in range(number):
+            known = np.full(len(labels.truth), -1)
+            for _ in range(4):
+                _answer(labels, known, able, seed)
+            lists[0].append((np.flatnonzero(known >= 0), True))
+        for size in SIZES:
+            few = size > len(labels.able) // 2
+            lists.append([] if few else [(gold, False) for gold in draws(labels, size, number)])
+        for some_gold in lists:
+            told = [_told_skills(labels, gold, chosen) for gold, chosen in some_gold]
+            found = [(one.skills, one.intervals()) for one in told]
+            cells.append(_skill_cell(found, right, some))
+        print(f"| {labels.name} | {' | '.join(cells)} |", flush=True)
+
+
+def _told_skills(labels: Labels, gold: Ints, was_asked: bool) -> ToldSkills:
+    known = np.full(len(labels.truth), -1)
+    known[gold] = labels.truth[gold]
+    answers = {labels.table.items[i] for i in gold.tolist()} if was_asked else ()
+    found = mixture_by_gold(labels.table, known, labels.names, labels.aggregates, answers)
+    assert found is not None
+    return told_skills(labels.table, known, found, labels.aggregates)
+
+
+def _skill_cell(
+    found: Sequence[tuple[Floats, Floats]], right: Floats, some: NDArray[np.bool_]
+) -> str:
+    if not found:
+        return ""
+    error = np.mean([np.abs(skill - right)[some].mean() for skill, _ in found])
+    inside = [((ends[:, 0] <= right + 1e-9) & (right <= ends[:, 1] + 1e-9)) for _, ends in found]
+    return f"{100 * error:.1f} / {100 * np.mean([one[some].mean() for one in inside]):.0f}"
+
+
 def known_only(labels: Labels) -> Labels:
     """The items of known truth, which are those that can be answered."""
     known, table = labels.truth >= 0, labels.table
@@ -272,6 +323,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         "random": random_gold,
         "judges": judges,
         "asked": asked,
+        "skills": skills,
     }
     for part in given.parts:
         wanted = [name for name in names if name in JUDGES] if part == "judges" else names

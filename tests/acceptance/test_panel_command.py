@@ -123,3 +123,23 @@ def test_a_stream_is_replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path
     Path("gold.csv").write_text("task,label\nnot-there,ok\n")
     error = run(capsys, "replay", "--storage", url, "--gold", "gold.csv", code=2)
     assert "none of its tasks is among the labels'" in error
+
+
+def test_known_labels_that_were_asked_teach_and_measure_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    known = Path("truth.csv").read_text().splitlines()[1:21]
+    rows = ["task,label,drawn", *(f"{row},asked" for row in known)]
+    Path("asked.csv").write_text("\n".join(rows) + "\n")
+    found = run(capsys, "panel", "labels.csv", "--gold", "asked.csv", "--json")
+    assert (found["asked"], found["measured"], found["against"]) == (20, False, None)
+    assert all(member["known"] == 20 for member in found["members"])
+    words = run(capsys, "panel", "labels.csv", "--gold", "asked.csv")
+    assert "20 of the known labels were asked for" in words
+    assert "(expected, by" in words
+    assert " of 20" in words  # right on gold
+
+
+def test_a_second_label_is_never_advised_of_who_can_go(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "panel", "labels.csv", "--prices", "prices.csv", "--json")
+    assert found["best_again"] not in found["can_go"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.alone import Alone
-from venire.batch.choice import decide, owned
+from venire.batch.choice import Voices, decide, owned
 from venire.batch.expert import Consulted
 from venire.batch.labelers import FREE, Pupil
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, labels_needed
@@ -26,6 +26,7 @@ from venire.estimators.families import relations
 from venire.estimators.frames import Backend, frame_of
 from venire.estimators.given import Gold
 from venire.estimators.screening.clones import CloneGroup
+from venire.estimators.truth.skills import ToldSkills
 from venire.estimators.truth.teaching import ALONE, Checked
 from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like
@@ -47,7 +48,8 @@ class LabelerReport(NamedTuple):
 
     `skill` is the probability that a label of theirs is right, `low` and `high` its 90 % interval.
     `changed` counts the verdicts that would be others without their labels, None where that was not
-    worked out; `right_without` is the share of right verdicts then, None without truth.
+    worked out; `right_without` is the share of right verdicts then, None without truth. Of the
+    labels on items with gold, `known`, `right` are right.
     """
 
     id: Hashable
@@ -59,6 +61,8 @@ class LabelerReport(NamedTuple):
     high: float
     changed: int | None
     right_without: float | None
+    known: int = 0
+    right: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +107,8 @@ class Labelled:
         Confidence and rationale of labels that came with them, by (item, labeler).
     expert : Consulted or None
         What a trusted labeler was asked and said: the verdicts on these items; not in `table`.
+    told_skills : ToldSkills or None
+        With gold: how good the labelers are by it (`Auto.told_skills_`).
     stale : tuple of str
         Whose answers in the journal are of another configuration, a sentence each.
     alone : Alone or None
@@ -134,6 +140,7 @@ class Labelled:
     expert: Consulted | None = None
     stale: tuple[str, ...] = ()
     alone: Alone | None = None
+    told_skills: ToldSkills | None = None
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -258,23 +265,27 @@ class Labelled:
         `Anchored`), so it is what would have been made of the other labels; without this labeler
         others would have been asked more.
         """
-        fitted = Anchored().fit(self.table)
+        fitted, told = Anchored().fit(self.table), self.told_skills
         given = np.bincount(self.table.labeler, minlength=len(self.table.labelers))
         left_out = self._left_out(fitted, given)
-        rows = zip(
-            self.table.labelers,
-            given.tolist(),
-            self._paid.tolist(),
-            self._price.tolist(),
-            fitted.competences_.tolist(),
-            fitted.skill_intervals_.tolist(),
-            strict=True,
-        )
+        skills, ends = fitted.competences_, fitted.skill_intervals_
+        hits = np.zeros((2, len(given)), np.int64)
+        if told is not None:
+            skills, ends, hits = told.skills, told.intervals(), np.array([told.known, told.right])
         return tuple(
             LabelerReport(
-                name, labels, paid, price, skill, low, high, *left_out.get(m, (None, None))
+                name,
+                int(given[m]),
+                float(self._paid[m]),
+                float(self._price[m]),
+                float(skills[m]),
+                float(ends[m, 0]),
+                float(ends[m, 1]),
+                *left_out.get(m, (None, None)),
+                known=int(hits[0, m]),
+                right=int(hits[1, m]),
             )
-            for m, (name, labels, paid, price, skill, (low, high)) in enumerate(rows)
+            for m, name in enumerate(self.table.labelers)
         )
 
     def _left_out(
@@ -451,6 +462,7 @@ def settle(
         expert,
         (),
         book.alone,
+        _told_skills(fitted.told_skills_, spoke, len(table.labelers)),
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )
@@ -469,6 +481,16 @@ def _said(book: Book, source: Source) -> dict[tuple[Any, Any], tuple[float | Non
             name = work.items[item[e]], work.labelers[work.labeler[e]]
             found[name] = value, source.rationales.get(e)
     return found
+
+
+def _told_skills(
+    told: ToldSkills | None, voices: Voices | None, labelers: int
+) -> ToldSkills | None:
+    """Skills of voices as those of the labelers who have them; a student comes last in both."""
+    if told is None or voices is None:
+        return told
+    more = np.arange(labelers)[labelers - (len(told.known) - len(voices.names)) :]
+    return told.merged(np.concatenate([voices.labeler, more]), labelers)
 
 
 def _told(pupil: Pupil, bought: LabelTable, reached: float | None, seed: int) -> dict[str, Any]:

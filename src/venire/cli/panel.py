@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import (
+    Blank,
     Columns,
     FamiliesFile,
     Labels,
     Merge,
     Repeats,
     Wide,
+    blank_of,
     columns_of,
     families_of,
+    gold_of,
     prices_of,
     related_lines,
     repeats_of,
-    true_labels,
 )
 from venire.tools.addresses import located
 
@@ -57,6 +59,7 @@ def panel(
     columns: Columns = None,
     wide: Wide = False,
     merge: Merge = False,
+    blank: Blank = None,
     repeats: Repeats = "error",
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
     as_json: AsJson = False,
@@ -73,19 +76,22 @@ def panel(
     called, kept = columns_of(columns, COLUMNS, wide), repeats_of(repeats)
     source = located(labels)
     with screen.working(f"reading {source.name}") as working:
-        table = as_table(source, None, kept, called, wide=wide, merge=merge, tell=screen.say)
+        form: dict[str, Any] = {"wide": wide, "merge": merge, "blank": blank_of(blank)}
+        table = as_table(source, None, kept, called, tell=screen.say, **form)
         called = COLUMNS if wide else called  # the truth has no columns of judges
         priced = None if prices is None else prices_of(prices, table)
+        known = None if truth is None else gold_of(truth, table, called, others=True)
         report = panel_report(
             table,
             priced,
-            None if truth is None else true_labels(truth, table, called),
+            None if known is None else known.labels,
             want,
             lose=LOSE if lose is None else lose,
             seed=seed,
             progress=lambda fits: working(f"{fits:,} replays"),
             families=families_of(families, source, table, called),
             most=most,
+            asked=() if known is None else known.asked,
         )
     if as_json:
         print(json.dumps(report.record(), indent=2, allow_nan=False, default=str))
@@ -107,7 +113,12 @@ def _print(report: PanelReport, priced: bool, most: float | None) -> None:
     console.print(_table(report))
     console.print()
     against = () if report.against is None else (report.against.words,)
-    for line in (*against, *related_lines(report.relations), *_advice(report, most)):
+    for line in (
+        *_asked(report),
+        *against,
+        *related_lines(report.relations),
+        *_advice(report, most),
+    ):
         console.print(line)
 
 
@@ -116,6 +127,8 @@ def _table(report: PanelReport) -> Table:
 
     table = Table(box=None, pad_edge=False)
     heads = ["labeler", "skill", "price", "share", "cost", "without it", "second label"]
+    told = any(m.known for m in report.members)
+    heads[2:2] = ["right on gold"] if told else []
     kappa = None if report.against is None else report.against.kappa
     for name in (*heads, *(() if kappa is None else ("kappa", "leans to")), ""):
         words = name in ("labeler", "")
@@ -126,6 +139,7 @@ def _table(report: PanelReport) -> Table:
         table.add_row(
             str(m.labeler),
             f"{m.skill:.2f} ({m.low:.2f} to {m.high:.2f})",
+            *([f"{m.right:,} of {m.known:,}"] if told else []),
             f"{m.price:.4g}",
             f"{m.share * 100:.1f} %",
             f"{m.cost:,.6g}",
@@ -135,6 +149,18 @@ def _table(report: PanelReport) -> Table:
             ", ".join(notes),
         )
     return table
+
+
+def _asked(report: PanelReport) -> list[str]:
+    """That known labels which were asked for measure nothing."""
+    if not report.asked:
+        return []
+    all_of_them = "" if report.measured else ", so accuracy is what is expected"
+    return [
+        f"{report.asked:,} of the known labels were asked for (drawn is asked): they teach the "
+        f"skills, and as no random sample measure nothing{all_of_them}; venire audit draw draws at "
+        "random"
+    ]
 
 
 def _against(report: PanelReport, labeler: Hashable) -> tuple[str, ...]:
@@ -171,10 +197,11 @@ def _advice(report: PanelReport, most: float | None) -> list[str]:
         + (f", on other tasks {_percent(report.change, signed=True)}" if report.measured else "")
     ]
     best = report.best_again
-    lines.append(
-        f"a second label of {best.labeler} for every task would bring up to "
-        f"{_percent(best.second, signed=True)}, if its errors were independent of the first"
-    )
+    if best.second.value > 0:
+        lines.append(
+            f"a second label of {best.labeler} for every task would bring up to "
+            f"{_percent(best.second, signed=True)}, if its errors were independent of the first"
+        )
     return lines
 
 

@@ -45,6 +45,7 @@ from venire.estimators.screening.independence import (
     independence,
 )
 from venire.estimators.screening.screen import Screened, screen
+from venire.estimators.truth.skills import ToldSkills
 from venire.estimators.truth.teaching import ALONE, Checked, taught
 from venire.estimators.votes import VoteEstimator, implied_confusions, implied_skills, one_iteration
 from venire.labels import LabelTable
@@ -124,6 +125,9 @@ class Auto(VoteEstimator):
     checked_ : Checked or None
         With gold: how many gold items, how many of them are right without their own gold, the
         weights of the explanations, and the temperature.
+    told_skills_ : ToldSkills or None
+        With gold: of each labeler, how many labels on gold items are right, and how many of the
+        others are expected to be; `skills_` and `skill_intervals_` are made of it.
     unsettled_ : array
         With gold: the posteriors of all items, in which the classes of gold items are not written.
     rests_on_ : str
@@ -165,6 +169,8 @@ class Auto(VoteEstimator):
             raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
         table = as_labels(labels)
         known = known_classes(table, gold)
+        self.checked_: Checked | None = None
+        self.told_skills_: ToldSkills | None = None
         found = screen(table)
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.clones_ = find_clones(found.present, seed=self.seed)
@@ -180,7 +186,6 @@ class Auto(VoteEstimator):
         self.learned_ = self.basis_ is not Basis.VOTE
         self.rows_, self.shares_ = self._learn(table, found.present, voices, groups)
         self.undecided_ = self._hanging(found.present, voices)
-        self.checked_: Checked | None = None
         self.why_ = self._explained(found)
         self._teach(table, known, asked)
         return self
@@ -198,7 +203,8 @@ class Auto(VoteEstimator):
         self.checked_, self.learned_, self.undecided_ = found[0], True, 0
         self.why_ = " ".join([self.checked_.words, *self.relations_])
         self._judge(table, settled(table, found[1], known), one_iteration())
-        self.unsettled_ = found[1]
+        self.unsettled_, self.told_skills_ = found[1], found[2]
+        self.competences_ = np.where(self.constant_, self.competences_, found[2].skills)
         self.rows_, self.shares_ = self.confusions_, self.priors_
 
     @property

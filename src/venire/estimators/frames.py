@@ -107,6 +107,8 @@ def part_columns(
 def skill_columns(fitted: BaseEstimator, intervals: bool) -> dict[str, list[Any]]:
     """The skill of each labeler: worker, labels, skill and, if asked for, low and high.
 
+    Where gold was learned from, also how many labels were on gold items, and how many are right.
+
     >>> from venire import OneCoin
     >>> rows = [("a", "ann", "no"), ("a", "bob", "no"), ("b", "ann", "yes"), ("b", "bob", "yes")]
     >>> list(skill_columns(OneCoin().fit(rows), intervals=False))
@@ -120,6 +122,9 @@ def skill_columns(fitted: BaseEstimator, intervals: bool) -> dict[str, list[Any]
     }
     if intervals:
         columns["low"], columns["high"] = fitted.skill_intervals_.T.tolist()
+    told: Any = getattr(fitted, "told_skills_", None)
+    if told is not None:
+        columns["gold"], columns["right"] = told.known.tolist(), told.right.tolist()
     return columns
 
 

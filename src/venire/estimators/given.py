@@ -46,8 +46,9 @@ def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | No
     >>> gold_classes(table, {"b": "x", "z": "y"}).tolist()
     [-1, 0]
     """
-    if not gold:
+    if _none(gold):
         return None
+    assert gold is not None
     code = {name: k for k, name in enumerate(table.classes)}
     _check_gold(gold, table)
     known = ((code[gold[item]] if item in gold else -1) for item in table.items)
@@ -56,8 +57,9 @@ def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | No
 
 def known_classes(table: Table, gold: Gold | None) -> Any:
     """The same for a table that may be in partitions."""
-    if not gold:
+    if _none(gold):
         return None
+    assert gold is not None
     _check_gold(gold, table)
     return each(table, gold_classes, gold)
 
@@ -84,12 +86,19 @@ def _written(
     return written
 
 
-def _check_gold(gold: Gold, table: Table) -> None:
-    if not isinstance(gold, Mapping):
+def _none(gold: Gold | None) -> bool:
+    """Whether there is no gold; whatever is no mapping is refused."""
+    if gold is not None and not isinstance(gold, Mapping):
         raise InputError(
             f"got gold as {type(gold).__name__}, expected a mapping of item to class, such as "
-            "{'post-1': 'spam'}; `venire aggregate --gold` reads files"
+            "{'post-1': 'spam'}: of a dataframe dict(zip(gold.task, gold.label)); with a column "
+            "`drawn`, give its items that were asked as asked=[...]; `venire aggregate --gold` "
+            "reads files"
         )
+    return not gold
+
+
+def _check_gold(gold: Gold, table: Table) -> None:
     classes = set(table.classes)
     for item, name in gold.items():
         if name not in classes:

@@ -110,6 +110,8 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
     where d is 1 (docs/real-data.md). The interval lies around the skill that is reported, and
     within [0, 1].
 
+    Where gold was learned from they are those of `venire.estimators.truth.skills`.
+
     >>> from venire import LabelTable, MajorityVote
     >>> vote = MajorityVote().fit(LabelTable.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0]] * 20))
     >>> implied_intervals(vote).round(2).tolist()
@@ -129,6 +131,9 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
 
     if not 0 < level < 1:
         raise InputError(f"got the level {level!r}, expected a share strictly between 0 and 1")
+    told: Any = getattr(estimator, "told_skills_", None)
+    if told is not None:
+        return np.asarray(told.intervals(level))
     table, p = estimator.table_, estimator.competences_
     given = np.maximum(labels_given(table), 1)
     doubts, labelled, unsure = total(table, _doubts, estimator.posterior_rows())
@@ -179,6 +184,8 @@ def why_wide(estimator: BaseEstimator) -> str | None:
     """
     errors: Any = getattr(estimator, "independence_", None)
     families: Any = getattr(estimator, "families_", None)
+    if getattr(estimator, "told_skills_", None) is not None:
+        return None
     if errors is not None and errors.refuted:
         return f"{WIDE}: labelers share errors, which pass for the truth"
     if errors is not None and families:

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from venire.costs import Costs
 from venire.errors import FileError, MissingExtra
-from venire.estimators.frames import part_columns, verdict_columns
-from venire.labels.partitions import Partitions, labels_given, pieces
+from venire.estimators.frames import part_columns, skill_columns, verdict_columns
+from venire.labels.partitions import Partitions, pieces
 from venire.model import Assignment, Exit
 from venire.tools.addresses import PathOrAddress
 from venire.tools.untrusted import harmless
@@ -283,7 +283,7 @@ def columns_output(path: str | Path, columns: dict[str, list[Any]]) -> Output:
 
 
 def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
-    """The skill of each worker: worker,labels,skill,low,high.
+    """The skill of each worker: worker,labels,skill,low,high; with gold also gold,right.
 
     `skill` is the probability that a label of theirs is right, `low` and `high` its 90 %
     interval.
@@ -293,11 +293,4 @@ def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
     >>> [row[:2] for row in skills_output("s.csv", OneCoin(prior=(7, 3)).fit(table)).rows]
     [(0, 3), (1, 3), (2, 3)]
     """
-    table = fitted.table_
-    given = labels_given(table).tolist()
-    ends = fitted.skill_intervals_.tolist()
-    rows = (
-        (worker, count, skill, *end)
-        for (worker, skill), count, end in zip(fitted.skills_.items(), given, ends, strict=True)
-    )
-    return Output(Path(path), ("worker", "labels", "skill", "low", "high"), rows)
+    return columns_output(path, skill_columns(fitted, intervals=True))

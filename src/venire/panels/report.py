@@ -6,7 +6,7 @@ Who can go is found by replaying the table of labels without some of its labeler
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -71,6 +71,13 @@ class Replayed:
         left = keep_labels(self.table, on[self.table.labeler])
         return Auto(self._families, seed=self._seed).fit(left)
 
+    def taught(self, truth: NDArray[np.int64], asked: Collection[Hashable] = ()) -> Auto:
+        """The default method on all labels, taught by the known classes of some items."""
+        table = self.table
+        known = np.flatnonzero((truth >= 0) & (truth < len(table.classes))).tolist()
+        gold = {table.items[i]: table.classes[truth[i]] for i in known}
+        return Auto(self._families, seed=self._seed).fit(table, gold=gold or None, asked=asked)
+
     def verdicts(self, members: Iterable[int]) -> Verdicts:
         some = frozenset(members)
         if not some:
@@ -104,7 +111,8 @@ class PanelMember:
     counts for fewer votes, declared or found, the `copies` those with the same errors, and those
     who are `similar` are only reported. `without` is the change in accuracy if it left, `second`
     what a second label of it for every item would bring if its errors were independent. `stays`
-    says whether it is on the cheapest panel.
+    says whether it is on the cheapest panel. Of the labels on items of known truth, `known`,
+    `right` are right.
     """
 
     labeler: Hashable
@@ -121,6 +129,8 @@ class PanelMember:
     without: Estimate
     second: Estimate
     stays: bool
+    known: int = 0
+    right: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +148,8 @@ class PanelReport:
     worth in votes; `relations` says it in words, as `Auto.relations_` of all labels does.
     `against` has what the truth says of the panel as a whole: how many independent votes it is
     worth, and the agreement of each labeler with the truth beyond chance; None without truth.
+    `asked` of the known classes are of items that were chosen for what they tell: they teach skills
+    and second labels, and measure nothing.
     """
 
     items: int
@@ -154,6 +166,7 @@ class PanelReport:
     families: tuple[CloneGroup, ...] = ()
     relations: tuple[str, ...] = ()
     against: AgainstTruth | None = None
+    asked: int = 0
 
     @property
     def can_go(self) -> Names:
@@ -172,8 +185,9 @@ class PanelReport:
 
     @property
     def best_again(self) -> PanelMember:
-        """The labeler whose second label would bring most."""
-        return max(self.members, key=lambda member: member.second.value)
+        """Of those who stay, the labeler whose second label would bring most."""
+        staying = [member for member in self.members if member.stays] or self.members
+        return max(staying, key=lambda member: member.second.value)
 
 
 def panel_report(
@@ -187,6 +201,7 @@ def panel_report(
     progress: Callable[[int], None] | None = None,
     families: Families | None = None,
     most: float | None = None,
+    asked: Collection[Hashable] = (),
 ) -> PanelReport:
     """Measure what each labeler brings, by replaying the labels without it.
 
@@ -213,6 +228,9 @@ def panel_report(
     most
         In place of `want`: what the labels of the panel may cost. The panel is then the best one
         found at that price.
+    asked
+        Those of the items with truth that were chosen (`questions`), and not drawn at random. They
+        teach the skills and measure nothing; where all were, accuracy is what is expected.
 
     Examples
     --------
@@ -233,19 +251,24 @@ def panel_report(
     replayed = Replayed(table, seed, progress, families)
     everyone = frozenset(range(len(table.labelers)))
     fitted = replayed.fit(everyone)
-    expect, whole = Yardstick.of_posteriors(fitted.posteriors_), verdicts_of(fitted)
-    rule, against = expect, None
+    told, whole, against, measured, some = fitted, verdicts_of(fitted), None, False, 0
     if truth is not None:
         codes = as_truth(truth, table)
-        rule = Yardstick.of_truth(codes, len(table.classes))
-        against = against_truth(table, codes)
+        told = replayed.taught(codes, asked)
+        chosen_for = np.array([name in asked for name in table.items]) & (codes >= 0)
+        codes, some = np.where(chosen_for, -1, codes), int(chosen_for.sum())
+        measured = bool((codes >= 0).any()) or not some
+    if measured:
+        rule, against = Yardstick.of_truth(codes, len(table.classes)), against_truth(table, codes)
+    else:
+        rule = Yardstick.of_posteriors(told.posteriors_)
     without = {m: rule.change(whole, replayed.verdicts(everyone - {m})) for m in everyone}
     spent, accuracy = replayed.spent(price), rule.accuracy(whole)
-    choice = _Choice(replayed, spent.tolist(), want, lose, truth is not None, most)
+    choice = _Choice(replayed, spent.tolist(), want, lose, measured, most)
     floor, chosen = choice.by(rule)
     after = replayed.verdicts(chosen.members)
     expected = change = rule.change(whole, after)
-    if truth is not None and rule.used.sum() > 1:
+    if measured and rule.used.sum() > 1:
         half = np.zeros(len(table.items), np.bool_)
         half[np.random.default_rng(seed).permutation(np.flatnonzero(rule.used))[::2]] = True
         apart = [replayed.verdicts(choice.by(rule.only(x))[1].members) for x in (~half, half)]
@@ -254,17 +277,18 @@ def panel_report(
         items=len(table.items),
         labels=len(table.said),
         cost=math.fsum(spent),
-        measured=truth is not None,
+        measured=measured,
         accuracy=accuracy,
-        members=_members(table, fitted, price, spent, without, chosen),
+        members=_members(table, fitted, told, price, spent, without, chosen),
         want=floor,
         reached=chosen.reached,
         cheapest=chosen.cost,
         change=change,
         expected=expected,
         families=fitted.families_,
-        relations=fitted.relations_,
+        relations=told.relations_,
         against=against,
+        asked=some,
     )
 
 
@@ -349,20 +373,21 @@ def _check(want: float | None, lose: float, most: float | None) -> None:
 def _members(
     table: LabelTable,
     fitted: Auto,
+    told: Auto,
     price: NDArray[np.float64],
     spent: NDArray[np.float64],
     without: Mapping[int, Estimate],
     chosen: Chosen,
 ) -> tuple[PanelMember, ...]:
     given = np.bincount(table.labeler, minlength=len(table.labelers))
-    intervals = implied_intervals(fitted)
-    again = second_labels(fitted.posteriors_, fitted.confusions_)
+    intervals, gold = implied_intervals(told), told.told_skills_
+    again = second_labels(fitted.posteriors_ if gold is None else told.unsettled_, told.confusions_)
     same = tuple(group for group in fitted.clones_.groups if group.correlation >= COPIES)
     copies, family, similar = map(_others, (same, fitted.families_, fitted.suspects_))
     return tuple(
         PanelMember(
             labeler=name,
-            skill=float(fitted.competences_[m]),
+            skill=float(told.competences_[m]),
             low=float(intervals[m, 0]),
             high=float(intervals[m, 1]),
             price=float(price[m]),
@@ -375,6 +400,8 @@ def _members(
             without=without[m],
             second=again[m],
             stays=m in chosen.members,
+            known=0 if gold is None else int(gold.known[m]),
+            right=0 if gold is None else int(gold.right[m]),
         )
         for m, name in enumerate(table.labelers)
     )

@@ -75,3 +75,23 @@ def test_label_learns_from_gold_and_writes_what_it_bought(
     assert list(rows[0]) == ["task", "worker", "label"]
     aggregate(str(bought), gold=str(gold), as_json=True)
     assert json.loads(capsys.readouterr().out)["labels"] == len(rows)
+
+
+def test_skills_follow_gold_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels, truth = written(tmp_path)
+    gold, skills = tmp_path / "gold.csv", tmp_path / "skills.csv"
+    gold.write_text("\n".join(["task,label", *(f"p{i},{truth[f'p{i}']}" for i in range(40))]))
+    aggregate(str(labels), gold=str(gold), skills=skills)
+    said = capsys.readouterr().out
+    assert " of 40 gold" in said
+    with skills.open() as file:
+        rows = {row["worker"]: row for row in csv.DictReader(file)}
+    assert rows["d"]["gold"] == "40"
+    assert float(rows["d"]["skill"]) > 0.85 > 0.75 > float(rows["a"]["skill"])
+    assert float(rows["a"]["high"]) < float(rows["d"]["skill"])
+    label(recorded=str(labels), labels=320, gold=gold, as_json=True)
+    found = {one["id"]: one for one in json.loads(capsys.readouterr().out)["labelers"]}
+    assert found["d"]["skill"] > 0.8 > 0.75 > found["a"]["skill"]
+    assert found["d"]["known"] >= found["d"]["right"] > 0.8 * found["d"]["known"]
+    label(recorded=str(labels), labels=320, gold=gold)
+    assert "right on gold" in capsys.readouterr().out

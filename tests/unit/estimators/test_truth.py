@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from venire.errors import InputError
 from venire.estimators import Auto
 from venire.estimators.truth import calibration
 from venire.estimators.truth import mixture as module
@@ -351,3 +352,10 @@ def test_a_gold_item_is_never_surer_without_its_own_gold(seed: int) -> None:
                 plain[k] += math.log(max(0.01, (p * w - 1) / (w - 1))) - math.log(p)
         assert found[n] == pytest.approx(plain)
         assert found[n, k] <= logs[row, k]
+
+
+def test_gold_that_is_no_mapping_is_refused_with_the_way_to_make_one() -> None:
+    pd = pytest.importorskip("pandas")
+    gold = pd.DataFrame({"task": ["a"], "label": ["x"]})
+    with pytest.raises(InputError, match=r"got gold as DataFrame.*dict\(zip\(gold.task"):
+        Auto().fit([("a", "ann", "x"), ("b", "ann", "y")], gold=gold)

@@ -42,8 +42,9 @@ def test_changes_are_those_of_a_fit_without_the_labeler() -> None:
         matrix[:, m] = -1
         rest = verdicts_of(Auto().fit(LabelTable.from_matrix(matrix)))
         assert member.without.value == pytest.approx(rest[np.arange(300), truth].mean() - right)
-        assert member.skill == pytest.approx(whole.competences_[m])
-        assert (member.low, member.high) == pytest.approx(tuple(whole.skill_intervals_[m]))
+        assert member.skill == pytest.approx((said[:, m] == truth).mean())  # all truth is known
+        assert (member.known, member.right) == (300, (said[:, m] == truth).sum())
+        assert member.low == member.high == member.skill
     assert sum(member.share for member in report.members) == pytest.approx(1)
 
 

@@ -260,8 +260,9 @@ def _labelers(fitted: BaseEstimator) -> Iterator[str]:
 
 def _labeler(fitted: BaseEstimator, m: int, given: int, intervals: NDArray[np.float64]) -> str:
     skill = f"{fitted.competences_[m]:.2f} ({intervals[m, 0]:.2f} to {intervals[m, 1]:.2f})"
-    plural = "label" if given == 1 else "labels"
-    return f"{fitted.table_.labelers[m]} {skill} on {given:,} {plural}"
+    plural, told = "label" if given == 1 else "labels", getattr(fitted, "told_skills_", None)
+    gold = "" if told is None else f", right on {told.right[m]:,} of {told.known[m]:,} gold"
+    return f"{fitted.table_.labelers[m]} {skill} on {given:,} {plural}{gold}"
 
 
 def _related(fitted: BaseEstimator) -> Iterator[str]:

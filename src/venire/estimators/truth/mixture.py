@@ -347,6 +347,11 @@ def candidate_rows(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> 
 
 
 def _posteriors(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> Floats:
+    return mixture.calibration.applied(mixed(table, mixture, *aggregates))
+
+
+def mixed(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> Floats:
+    """The mixture of one table, before it is calibrated."""
     rows, item, K = candidate_rows(table, mixture, *aggregates), table.item, len(table.classes)
     q = np.einsum("c,cik->ik", mixture.weights, rows)
     usual, own = rows[0], mixture.tables[table.labeler, table.said]
@@ -354,7 +359,7 @@ def _posteriors(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> Flo
     q += mixture.single.sum() * usual
     for k in range(K):
         q[:, k] += np.bincount(item, heard * (own[:, k] - usual[item, k]), minlength=len(q))
-    return mixture.calibration.applied(q)
+    return np.asarray(q)
 
 
 def _scores(

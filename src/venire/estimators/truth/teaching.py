@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from venire.estimators.anchored import Anchored
 from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.truth.mixture import mixture_by_gold
+from venire.estimators.truth.skills import ToldSkills, told_skills
 from venire.estimators.votes import MajorityVote
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total
@@ -119,8 +120,8 @@ def taught(
     default: BaseEstimator,
     threads: int | None = None,
     asked: Collection[Any] = (),
-) -> tuple[Checked, Any] | None:
-    """What gold makes of a fitted default: the record and the posteriors; None without any."""
+) -> tuple[Checked, Any, ToldSkills] | None:
+    """What gold makes of a fitted default: the record, the posteriors, the skills; or None."""
     names, aggregates = explanations(table, default, threads)
     mixture = mixture_by_gold(table, known, names, aggregates, asked)
     if mixture is None:
@@ -128,7 +129,8 @@ def taught(
     told = mixture.gold, mixture.right, mixture.calibration.temperature
     other = another_mix(table, known, aggregates[0], asked)
     record = Checked(*told, mixture.shares(table.labelers), asked=mixture.asked, stale=other)
-    return record, mixture.posteriors(table, aggregates)
+    skills = told_skills(table, known, mixture, aggregates)
+    return record, mixture.posteriors(table, aggregates), skills
 
 
 def another_mix(
