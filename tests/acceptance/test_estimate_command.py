@@ -120,9 +120,19 @@ def test_win_rates_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
     Path("sides.csv").write_text(f"task,model_a,model_b\n{sides}\n")
     wins = "estimate", "pairs.csv", "--gold", "gold.csv", "--wins", "first,second,tie"
     assert run(capsys, *wins)["estimate"] == pytest.approx(0.5)
+    drawing = ["estimate", "pairs.csv", "--wins", "first,second,tie", "--draw", "9", "--seed", "1"]
+    assert main([*drawing, "--out", "ask.csv"]) == 0
+    assert "--gold ask.csv --wins first,second,tie" in capsys.readouterr().out
+    Path("asked.csv").write_text("task,label,drawn\n1,first,asked\n")
+    assert main(["estimate", "pairs.csv", "--gold", "asked.csv", "--of", "first"]) == 2
+    assert "was asked for (drawn is asked)" in capsys.readouterr().err
     got = run(capsys, *wins, "--items", "sides.csv", "--by", "model_a,model_b")
     assert [row["group"] for row in got["groups"]] == ["claude", "gpt", "llama"]
     assert [row["items"] for row in got["groups"]] == [90, 45, 45]
+    kinds = "\n".join(f"{i};{'code' if i % 2 else 'math'}" for i in range(90))
+    Path("kinds.csv").write_text(f"Prompt No.;Topic\n{kinds}\n")
+    got = run(capsys, *wins, "--items", "kinds.csv", "--by", "Topic")
+    assert [row["items"] for row in got["groups"]] == [45, 45]
 
 
 def test_warnings_say_what_is_assumed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,12 +16,14 @@ import typer
 from venire.cli.shared import AsJson, screen, tables
 from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
+    Blank,
     Columns,
     FamiliesFile,
     Labels,
     Merge,
     Repeats,
     Wide,
+    blank_of,
     columns_of,
     families_of,
     gold_of,
@@ -67,6 +69,7 @@ def aggregate(
     columns: Columns = None,
     wide: Wide = False,
     merge: Merge = False,
+    blank: Blank = None,
     repeats: Repeats = "error",
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
@@ -102,7 +105,8 @@ def aggregate(
             "--guarantee is for one file of labels: write the verdicts with --out, then use venire "
             "audit guarantee"
         )
-    given = {"--gold": gold, "--costs": costs, "--families": families, "--guarantee": guarantee}
+    given = {"--gold": gold, "--costs": costs, "--families": families}
+    given |= {"--guarantee": guarantee, "--blank": blank}
     method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
     charged: Costs = costs_of_text(costs) if costs else {}
     if probabilities and out is None:
@@ -130,7 +134,7 @@ def aggregate(
             method == "ordinal",
             repartition,
             working,
-            {"wide": wide, "merge": merge},
+            {"wide": wide, "merge": merge, "blank": blank_of(blank)},
         )
         called = COLUMNS if wide else called  # the truth and gold have no columns of judges
         right = _truth(right_in, table, (called[0], called[2]))
@@ -319,7 +323,7 @@ def _labels(
     ordered: bool,
     repartition: bool,
     working: Callable[[str], None],
-    form: dict[str, bool],
+    form: dict[str, Any],
 ) -> Table:
     """The labels of a file, or of several; on a cluster, if there is one, in partitions."""
     from venire.labels.sources import as_ordered, as_table

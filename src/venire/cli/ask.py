@@ -10,10 +10,12 @@ import typer
 
 from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import (
+    Blank,
     Columns,
     FamiliesFile,
     LabelsFile,
     Repeats,
+    blank_of,
     columns_of,
     families_of,
     gold_of,
@@ -39,6 +41,7 @@ def ask(
     families: FamiliesFile = None,
     columns: Columns = None,
     repeats: Repeats = "error",
+    blank: Blank = None,
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -60,7 +63,7 @@ def ask(
         if out.is_file():
             raise FileError(out, None, "it exists and may hold answers: choose another name")
     with screen.working(f"reading {labels.name}"):
-        table = as_table(labels, None, kept, called)
+        table = as_table(labels, None, kept, called, blank=blank_of(blank))
         known = None if gold is None else gold_of(gold, table, called)
         kin = families_of(families, labels, table, called)
         told = (None, ()) if known is None else (known.labels, known.asked)

@@ -34,9 +34,12 @@ COLUMNS = "The names of the columns of the verdicts. [default: task,label]"
 LEVEL = "The probability with which each interval holds. [default: 0.95]"
 ANYTIME = "Intervals that hold at all times together: look after each label."
 ONGOING = "The rate of the process that these items come from, not only of these."
-DRAW = "Draw this many items to be labelled, more of doubtful ones; needs --of and --out."
+DRAW = "Draw this many items to be labelled, more of doubtful ones; needs --out and --of or --wins."
 SEED = "With --draw: the seed. [default: drawn, and printed]"
 OUT = "With --draw: write the list, .csv, .parquet or .jsonl: task,label,probability."
+
+#: What a win, a loss and a tie count.
+WORTH = (1.0, 0.0, 0.5)
 
 #: Rows of a report that are printed; JSON has all.
 MOST = 40
@@ -78,8 +81,9 @@ def estimate(
     _check(gold, of, draw, seed, out, items, by, against, wins, level, anytime, ongoing)
     judged = read_judged(verdicts, columns_of(columns, COLUMNS), named)
     if draw is not None and out is not None:
-        record = _draw(judged, verdicts, str(of), draw, seed, out)
-        print(json.dumps(record, indent=2) if as_json else _drawn(record, verdicts, out, str(of)))
+        record = _draw(judged, verdicts, named, draw, seed, out)
+        what = f"--of {of}" if wins is None else f"--wins {wins}"
+        print(json.dumps(record, indent=2) if as_json else _drawn(record, verdicts, out, what))
         return
     if gold is None:  # as checked
         raise InputError("give the trusted labels: --gold FILE")
@@ -139,14 +143,14 @@ def _check(
         if gold is None:
             raise InputError("give the trusted labels, --gold FILE, or draw items: --draw N")
     else:
-        given: dict[str, Any] = {"--gold": gold, "--wins": wins, "--items": items, "--by": by}
+        given: dict[str, Any] = {"--gold": gold, "--items": items, "--by": by}
         given |= {"--against": against, "--level": level}
         given |= {"--anytime": anytime or None, "--ongoing": ongoing or None}
         other = next((name for name, value in given.items() if value is not None), None)
         if other is not None:
             raise InputError(f"--draw and {other} exclude each other: first draw, then estimate")
-        if out is None or of is None:
-            raise InputError("--draw needs --out and --of: a file for the list, and the class")
+        if out is None:
+            raise InputError("--draw needs --out: a file for the list")
     if (items is None) != (by is None):
         raise InputError("--items and --by need each other: the file, and its column of groups")
     if against is not None and by is None:
@@ -154,7 +158,7 @@ def _check(
 
 
 def _draw(
-    judged: Judged, path: Path, of: str, n: int, seed: int | None, out: Path
+    judged: Judged, path: Path, named: tuple[str, ...], n: int, seed: int | None, out: Path
 ) -> dict[str, Any]:
     from venire.audits import draw_for_rate
     from venire.files import asked_output, check_targets, write_outputs
@@ -163,16 +167,17 @@ def _draw(
     if out.is_file():
         raise FileError(out, None, "it exists and may hold trusted labels: choose another name")
     seed = secrets.randbelow(2**32) if seed is None else seed
-    drawn = draw_for_rate(judged.verdicts, of, n, seed, judged.scores({of: 1.0}))
+    worth = dict(zip(named, WORTH, strict=False))
+    drawn = draw_for_rate(judged.verdicts, named[0], n, seed, judged.scores(worth))
     write_outputs([asked_output(out, drawn)])
     return {"verdicts": len(judged.verdicts), "drawn": len(drawn), "seed": seed}
 
 
-def _drawn(record: dict[str, Any], verdicts: Path, out: Path, of: str) -> str:
+def _drawn(record: dict[str, Any], verdicts: Path, out: Path, what: str) -> str:
     return (
         f"{record['drawn']:,} of {record['verdicts']:,} items, seed {record['seed']}\n"
         f"fill in the labels of {out} from the top; then:\n"
-        f"venire estimate {verdicts} --gold {out} --of {of}"
+        f"venire estimate {verdicts} --gold {out} {what}"
     )
 
 
@@ -235,7 +240,7 @@ def _report(
 
     if of is None:
         labels = tuple(wins or ())
-        values = dict(zip(labels, (1.0, 0.0, 0.5), strict=False))
+        values = dict(zip(labels, WORTH, strict=False))
         scores = judged.scores(values)
 
         def main(tasks: Iterable[str], how: Options) -> Rate:

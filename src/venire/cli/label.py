@@ -11,8 +11,10 @@ import typer
 from venire.cli.shared import AsJson, batches, screen, tables
 from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
+    BLANK,
     MERGE,
     WIDE,
+    blank_of,
     columns_of,
     families_of,
     gold_of,
@@ -39,7 +41,9 @@ RECORDED = (
 PRICES = "With --recorded: what a label of each labeler costs, labeler,price. [default: 1 each]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
 COLUMNS = "With --recorded: the names of the columns. [default: as in venire aggregate]"
-WIDE_HELP, MERGE_HELP = (f"With --recorded: {h[0].lower()}{h[1:]}" for h in (WIDE, MERGE))
+WIDE_HELP, MERGE_HELP, BLANK_HELP = (
+    f"With --recorded: {h[0].lower()}{h[1:]}" for h in (WIDE, MERGE, BLANK)
+)
 CLUSTER = "With --recorded: read its files on a Dask cluster, by its address, or local."
 FAMILIES = "With --recorded: who may share errors, as in venire aggregate --families."
 EXPERT = "With --recorded: what an expert would say of each task: a file with task,label."
@@ -75,6 +79,7 @@ def label(
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     wide: Annotated[bool, typer.Option("--wide", help=WIDE_HELP)] = False,
     merge: Annotated[bool, typer.Option("--merge", help=MERGE_HELP)] = False,
+    blank: Annotated[str | None, typer.Option(metavar="NAMES", help=BLANK_HELP)] = None,
     repeats: Annotated[str | None, typer.Option(metavar="WHICH", help=REPEATS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
     labels_out: Annotated[
@@ -103,7 +108,7 @@ def label(
     replayed: dict[str, Any] = {"--prices": prices, "--columns": columns, "--repeats": repeats}
     replayed |= {"--cluster": cluster, "--families": families}
     replayed |= {"--expert": expert, "--expert-price": expert_price}
-    replayed |= {"--wide": wide or None, "--merge": merge or None}
+    replayed |= {"--wide": wide or None, "--merge": merge or None, "--blank": blank}
     _check(items, panel, recorded, journal, out, student, replayed)
     source = None if recorded is None else located(recorded)
     gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
@@ -124,7 +129,13 @@ def label(
         options["progress"] = watch
         if source is not None:
             table, options["truth"] = _table(
-                source, truth, columns, repeats, classes, cluster, {"wide": wide, "merge": merge}
+                source,
+                truth,
+                columns,
+                repeats,
+                classes,
+                cluster,
+                {"wide": wide, "merge": merge, "blank": blank_of(blank)},
             )
             limit = batches.budget_of(budget, labels, labels_per_item, len(table.items))
             options["prices"] = None if prices is None else prices_of(prices, table)
@@ -144,6 +155,7 @@ def label(
             options["journal"] = journal or out.with_name(out.name + ".journal")
             options["student"] = batches.student_of(student)
             batch = read_batch(items)
+            batches.say_continued(options["journal"])
             known = batches.gold_of_file(gold, [item.id for item in batch], options["classes"])
             options |= _told(known, promise, [item.id for item in batch], target)
             done = _ask(batch, panel, (budget, labels, labels_per_item), options)
@@ -195,7 +207,7 @@ def _table(
     repeats: str | None,
     classes: str | None,
     cluster: str | None,
-    form: dict[str, bool],
+    form: dict[str, Any],
 ) -> tuple[Any, Any]:
     from venire.labels import LabelTable
     from venire.labels.partitions import whole_table

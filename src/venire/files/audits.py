@@ -28,7 +28,8 @@ from venire.labels.sources.files import (
     read_columns,
     read_json_lines,
 )
-from venire.labels.sources.sheets import has_header, listed, read_sheet, resolved
+from venire.labels.sources.headers import ITEM, role_names
+from venire.labels.sources.sheets import file_head, has_header, listed, read_sheet, resolved
 from venire.tools.csv_rows import number, read_rows, shown, whole
 from venire.tools.untrusted import parse_json
 
@@ -158,6 +159,13 @@ def read_gold(
             raise blame(place, f"{message} task: give the verdicts that the audit was drawn from")
         if name in labels:
             raise blame(place, f"task {shown(task)} is above already: keep one of the rows")
+        if how == ASKED:
+            message = f"task {shown(task)} was asked for (drawn is {ASKED}): such items are chosen"
+            raise blame(
+                place,
+                f"{message} since they are contested, and can measure no rate; draw others by "
+                "venire audit draw or venire estimate --draw, and leave these rows out",
+            )
         if how not in ("", SAMPLE, EXTRA):
             message = f"drawn is {shown(how)}, expected {SAMPLE} or {EXTRA}"
             raise blame(place, f"{message}: leave it as venire audit draw wrote it")
@@ -349,7 +357,7 @@ def read_groups(
 ) -> dict[str, tuple[str, ...]]:
     r"""The values of some columns for each task that has a verdict.
 
-    The column with their names is task, id or item.
+    The column with their names is task, id or item, another usual name, or one that has them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -359,8 +367,12 @@ def read_groups(
     {'1': ('a',), '2': ('b',)}
     """
     path = Path(path)
-    there = columns_in(path)
-    name = next((name for name in NAMES if name in there), None)
+    there, sample = file_head(path)
+    known = set(tasks)
+    lower = {name.strip().lower(): name for name in there}
+    named = [lower[name] for name in NAMES if name in lower] + role_names(there, ITEM)
+    named += [name for name in there if known.intersection(map(str, sample.get(name, ())))]
+    name = next(iter(named), None)
     if name is None:
         got = ", ".join(there)
         message = f"there is no column {' or '.join(NAMES)}, got {shown(got)}: add the items' names"

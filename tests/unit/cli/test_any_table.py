@@ -108,3 +108,18 @@ def test_several_files_are_recognised_each(capsys: pytest.CaptureFixture[str]) -
     assert "--wide is for one file" in capsys.readouterr().err
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out)["items"] == 4
+
+
+@pytest.mark.filterwarnings("default")
+def test_cells_that_stand_for_no_label(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("holes.csv").write_text(WIDE.replace("1;ok;ok;", "1;N/A;ok;", 1))
+    command = ["aggregate", "holes.csv", "--method", "majority", "--json"]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert "1 values of label are 'N/A', which looks like a missing label" in said.err
+    assert json.loads(said.out)["classes"] == 3
+    assert main([*command, "--blank", "N/A,-"]) == 0
+    said = capsys.readouterr()
+    assert "looks like" not in said.err
+    record = json.loads(said.out)
+    assert (record["classes"], record["labels"]) == (2, 89)

@@ -36,6 +36,7 @@ _FAMILIES = (
     "to family. [default: a column family of the labels]"
 )
 WIDE = "Each judge has a column, and each item a row. [default: found out]"
+BLANK = "Labels that stand for none, such as N/A: rows with them are left out."
 MERGE = "Merge labels that look alike: 1, 1.0 and True; Yes and yes."
 
 # The options of the commands that read a table of labels.
@@ -46,9 +47,19 @@ Repeats = Annotated[str, typer.Option(metavar="WHICH", help=_REPEATS)]
 FamiliesFile = Annotated[Path | None, typer.Option(metavar="FILE", help=_FAMILIES)]
 Wide = Annotated[bool, typer.Option("--wide", help=WIDE)]
 Merge = Annotated[bool, typer.Option("--merge", help=MERGE)]
+Blank = Annotated[str | None, typer.Option(metavar="NAMES", help=BLANK)]
 
 #: Files that map labelers to their families; others are tables.
 _MAPPINGS = (".json", ".toml", ".yaml", ".yml")
+
+
+def blank_of(text: str | None) -> tuple[str, ...]:
+    """The labels in `N/A,-` that stand for none.
+
+    >>> blank_of(" N/A, -"), blank_of(None)
+    (('N/A', '-'), ())
+    """
+    return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
 
 
 def columns_of(text: str | None, default: Sequence[str], wide: bool = False) -> tuple[str, ...]:
@@ -118,10 +129,13 @@ def families_of(
     return found or None
 
 
-def gold_of(path: Path, table: LabelTable, columns: Sequence[str]) -> KnownLabels:
+def gold_of(
+    path: Path, table: LabelTable, columns: Sequence[str], *, others: bool = False
+) -> KnownLabels:
     """The known labels in a file, by the names of items and classes in the table.
 
-    Rows without a label are skipped, as in a list that is not yet filled in.
+    Rows without a label are skipped, as in a list that is not yet filled in. A class that nobody
+    ever said is refused, unless `others` may be there.
     """
     from venire.files import read_known
     from venire.files.audits import KnownLabels
@@ -130,7 +144,7 @@ def gold_of(path: Path, table: LabelTable, columns: Sequence[str]) -> KnownLabel
     read, day, asked = read_known(path, (columns[0], columns[2]))
     names, labels = like(list(read), table.items), like(list(read.values()), table.classes)
     odd = next((said for said in labels if said not in set(table.classes)), None)
-    if odd is not None:
+    if odd is not None and not others:
         raise InputError(
             f"{path} has the label {odd!r}, which is not one of the classes "
             f"{list(table.classes)}: name all of them with --classes, or correct it"
@@ -330,7 +344,7 @@ def _memory() -> int:
     return found
 
 
-def refuse_forms(form: dict[str, bool]) -> None:
+def refuse_forms(form: dict[str, Any]) -> None:
     """An error about options that several files do not have."""
     given = next((name for name, is_set in form.items() if is_set), None)
     if given is not None:

@@ -135,6 +135,9 @@ def _is_truth(name: Any) -> bool:
     return isinstance(name, str) and name.strip().casefold() in _TRUTHS
 
 
+#: How programs and people write that there is no value, without spaces and in small letters.
+_BLANKS: Final = frozenset({"n/a", "#n/a", "na", "<na>", "null", "nil", "-", "--", "?"})
+
 #: More distinct labels than this are measurements, and not compared.
 _MANY_CLASSES: Final = 1000
 
@@ -159,6 +162,7 @@ def as_table(
     wide: bool = False,
     merge: bool = False,
     tell: Tell | None = None,
+    blank: Collection[Hashable] = (),
 ) -> LabelTable:
     r"""Labels of any form as a `LabelTable`.
 
@@ -188,6 +192,8 @@ def as_table(
         are different, with a warning.
     tell
         Called with what was taken for what, where that was found out.
+    blank
+        Labels that stand for none, such as "N/A": rows with them are left out.
 
     Returns
     -------
@@ -220,13 +226,16 @@ def as_table(
     >>> as_table(wide, tell=print).labelers
     read 2 items (id) in rows, 2 judges in columns gpt and llama
     ('gpt', 'llama')
+    >>> rows = [("a", "ann", "yes"), ("a", "bob", "N/A"), ("b", "ann", "no")]
+    >>> as_table(rows, blank=["N/A"]).classes
+    ('no', 'yes')
     >>> as_table([("a", "ann", 1), ("a", "bob", "1")])
     Traceback (most recent call last):
     venire.errors.InputError: row 1 (the first is 0): label is '1', text, and 1 in the ...
     """
     if isinstance(labels, LabelTable):
         return _same(labels, classes)
-    return _table(labels, classes, repeats, columns, 2, wide, merge, tell)
+    return _table(labels, classes, repeats, columns, 2, wide, merge, tell, blank)
 
 
 def as_labels(labels: Any) -> Table:
@@ -262,10 +271,14 @@ def _table(
     wide: bool,
     merge: bool,
     tell: Tell | None,
+    blank: Collection[Hashable] = (),
 ) -> LabelTable:
     made = coded_sheet(labels, columns, "labels", wide, merge, tell)
     (task, worker, label), columns, blame = made
+    if blank:
+        (task, worker, label), blame = _without((task, worker, label), blank, blame)
     try:
+        _tell_blanks(label, classes, columns[2])
         label = _alike_labels(label, classes, columns[2], is_path(labels), merge)
         label = _by_class(label, classes, columns[2], is_path(labels), fewest)
     except Fault as fault:
@@ -335,6 +348,39 @@ def coded_sheet(
         )
     except Fault as fault:
         raise sheet.blame(fault.row, fault.message) from None
+
+
+def _without(
+    sheet: tuple[Coded, Coded, Coded], blank: Collection[Hashable], blame: Blame
+) -> tuple[list[Coded], Blame]:
+    """The rows whose label is none of these; the error about a row names that of the source."""
+    label, names = sheet[2], {str(name).strip() for name in blank}
+    stay = np.array([str(name).strip() not in names for name in label.names])[label.codes]
+    kept = np.flatnonzero(stay)
+    if not kept.size:
+        raise blame(None, f"every label is one of {sorted(names)}: no label is left")
+    found = []
+    for column in sheet:
+        used, codes = np.unique(column.codes[kept], return_inverse=True)
+        made = codes.astype(np.int32), tuple(column.names[code] for code in used.tolist())
+        found.append(Coded(*made))
+    return found, lambda row, message: blame(None if row is None else int(kept[row]), message)
+
+
+def _tell_blanks(label: Coded, classes: Sequence[Hashable] | None, column: str) -> None:
+    """Warn of a class that looks as if it stood for a missing label."""
+    if len(label.names) > _MANY_CLASSES or isinstance(label.names, range):
+        return
+    for code, name in enumerate(label.names):
+        looks = isinstance(name, str) and name.strip().casefold() in _BLANKS
+        if looks and name not in set(classes or ()):
+            count = int((label.codes == code).sum())
+            warnings.warn(
+                f"{count:,} values of {column} are {name!r}, which looks like a missing label and "
+                f"counts as a class: to leave them out, --blank {name.strip()!r} (in Python "
+                f"as_table(..., blank=[{name!r}]))",
+                stacklevel=5,
+            )
 
 
 def _alike_labels(

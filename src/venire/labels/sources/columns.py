@@ -251,7 +251,10 @@ def _unhashable(values: Sequence[Any], column: str) -> Fault:
 
 
 def missing(column: str, shown: str) -> str:
-    return f"{column} is {shown}, expected a value in every row: fill it in, or drop the row"
+    return (
+        f"{column} is {shown}, expected a value in every row: fill it in, or drop the row (in a "
+        "dataframe by dropna())"
+    )
 
 
 #: The packages whose objects are dataframes.
