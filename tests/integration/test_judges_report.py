@@ -46,7 +46,7 @@ def test_a_wrong_address_is_said_before_anything_is_asked(
     said = capsys.readouterr().err
     assert "judge typo: no response from http://127.0.0.1:9/v1" in said
     assert "check base_url, model and key" in said
-    assert "1 others answer" in said
+    assert "1 other can be asked" in said
     assert not Path("verdicts.jsonl").exists()
 
 
@@ -115,7 +115,12 @@ def test_pairs_have_a_win_rate_and_a_position_bias(capsys: pytest.CaptureFixture
     position = found["judges"][0]["position"]
     assert position["bias"] == 1.0
     assert position["pairs"] == 16
-    said = capsys.readouterr().out
+    resumed = capsys.readouterr()
+    assert "continues verdicts.jsonl.journal: 16 answers, " in resumed.err
+    said = resumed.out
+    assert "judge     one: in this run 0 requests" in said
+    assert "position bias +1.00 (+1.00 to +1.00) over 16 pairs" in said  # of both runs
+    assert "raw rates: errors of judges are not corrected" in said
     assert "x against y by verdicts: 50.0 % (28.0 to 72.0 %) of 16 pairs" in said
     page = Path("report.html").read_text()
     assert "<h2>Judges</h2>" in page

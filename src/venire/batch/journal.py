@@ -52,6 +52,18 @@ def digest_of(items: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(items).encode()).hexdigest()[:16]
 
 
+def earlier(path: str | Path) -> tuple[int, float]:
+    """How many answers a journal has, and what they cost; none if there is no such file.
+
+    >>> earlier("nowhere.journal")
+    (0, 0.0)
+    """
+    path = Path(path)
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    rows = [row for row in map(_parsed, text.split("\n")) if isinstance(row, list) and len(row) > 3]
+    return len(rows), float(sum(row[3] for row in rows if isinstance(row[3], int | float)))
+
+
 class Journal:
     """The journal of a batch; `entries` are the answers of earlier runs.
 

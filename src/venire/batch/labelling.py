@@ -38,7 +38,7 @@ from venire.errors import FileError, InputError
 from venire.estimators.families import Families
 from venire.estimators.given import Gold
 from venire.files.trees import read_tree
-from venire.labels import LabelTable
+from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table
 from venire.labels.sources.columns import like
 from venire.labels.sources.files import is_json_lines
@@ -450,13 +450,13 @@ def _run(
     return settle(book, curve, source, budget, costs, seed, truth, pupil, gold, consulted)
 
 
-def _unsaid(gold: Gold | None, classes: Sequence[Hashable]) -> list[Any]:
+def _unsaid(gold: Gold | None, classes: Names) -> list[Any]:
     """The classes of gold that are not among these."""
     said = list(dict.fromkeys((gold or {}).values()))
     return [k for k, named in zip(said, like(said, classes), strict=True) if named not in classes]
 
 
-def _check_gold(gold: Gold | None, classes: Sequence[Hashable]) -> None:
+def _check_gold(gold: Gold | None, classes: Names) -> None:
     """Refuse gold of other classes."""
     odd = _unsaid(gold, classes)
     if odd:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final
@@ -18,7 +19,7 @@ svg { width: 100%; height: auto } .scroll { overflow-x: auto } .note { color: #5
 """
 
 #: The size of the chart, and the room for its axes.
-WIDE, HIGH, LEFT, LOW = 720.0, 320.0, 56.0, 44.0
+WIDE, HIGH, LEFT, LOW, RIGHT = 720.0, 320.0, 56.0, 44.0, 28.0
 
 BLUE, RED = "#0072B2", "#D55E00"
 
@@ -74,8 +75,11 @@ def _facts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _labelers(labelers: Sequence[dict[str, Any]]) -> Iterator[str]:
     told = any(one["right_without"] is not None for one in labelers)
-    heads = ["labeler", "labels", "spent", "price", "skill", "90 % interval", "verdicts changed"]
-    heads += ["right without"] if told else []
+    known = any(one["known"] for one in labelers)
+    heads = ["labeler", "labels", "spent", "price", "skill", "90 % interval"]
+    heads += ["right on gold"] if known else []
+    heads += ["verdicts changed without"]
+    heads += ["right verdicts without"] if told else []
     yield '<div class="scroll"><table><thead><tr>'
     yield "".join(f"<th>{escape(h)}</th>" for h in heads) + "</tr></thead><tbody>"
     for one in sorted(labelers, key=lambda x: (-x["spent"], -x["labels"])):
@@ -86,15 +90,17 @@ def _labelers(labelers: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"{one['price']:.6g}",
             _percent(one["skill"]),
             f"{_percent(one['low'])} to {_percent(one['high'])}",
-            "" if one["changed"] is None else f"{one['changed']:,}",
         ]
+        cells += [f"{one['right']:,} of {one['known']:,}"] if known else []
+        cells += ["" if one["changed"] is None else f"{one['changed']:,}"]
         cells += [_percent(one["right_without"])] if told else []
         yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
     yield "</tbody></table></div>"
     yield (
-        '<p class="note">Verdicts changed: how many verdicts would be others if the labels of this '
-        "labeler were left out and the skills learned again; nobody else is asked in their "
-        "place.</p>"
+        '<p class="note">Verdicts changed without: how many verdicts would be others if the labels '
+        "of this labeler were left out and the skills learned again; nobody else is asked in their "
+        "place. Skill: the share of the labels that are right; right on gold: of those on items "
+        "with gold.</p>"
     )
 
 
@@ -122,22 +128,24 @@ def _chart(curve: Sequence[dict[str, Any]]) -> Iterator[str]:
         lines.append(("right", RED, [p["right"] for p in curve]))
     values = [v for *_, line in lines for v in line if v == v]
     low = max(0.0, int(min(values, default=0.0) * 20) / 20)
-    right, top = max(x) or 1.0, 1.0
+    right, step = _axis(max(x) or 1.0)
+    top = 1.0
     yield f'<svg viewBox="0 0 {WIDE:g} {HIGH:g}" role="img" aria-label="Accuracy against spend">'
     for k in range(6):
         level = low + (top - low) * k / 5
         y = _y(level, low)
-        yield f'<line x1="{LEFT}" x2="{WIDE - 10}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>'
+        yield f'<line x1="{LEFT}" x2="{WIDE - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>'
         yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" font-size="12" text-anchor="end">'
         yield f"{100 * level:.0f} %</text>"
-        at = LEFT + (WIDE - 10 - LEFT) * k / 5
+    for k in range(round(right / step) + 1):
+        at = LEFT + (WIDE - RIGHT - LEFT) * k * step / right
         yield f'<text x="{at:.1f}" y="{HIGH - LOW + 18}" font-size="12" text-anchor="middle">'
-        yield f"{right * k / 5:,.4g}</text>"
+        yield f"{k * step:,.6g}</text>"
     yield f'<text x="{WIDE / 2}" y="{HIGH - 6}" font-size="13" text-anchor="middle">'
     yield f"{'spent' if by_money else 'labels'}</text>"
     for place, (name, colour, line) in enumerate(lines):
         points = " ".join(
-            f"{LEFT + (WIDE - 10 - LEFT) * a / right:.1f},{_y(v, low):.1f}"
+            f"{LEFT + (WIDE - RIGHT - LEFT) * a / right:.1f},{_y(v, low):.1f}"
             for a, v in zip(x, line, strict=True)
             if v == v
         )
@@ -146,6 +154,17 @@ def _chart(curve: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f'<rect x="{at}" y="8" width="14" height="4" fill="{colour}"/>'
         yield f'<text x="{at + 20}" y="15" font-size="13">{name}</text>'
     yield "</svg>"
+
+
+def _axis(most: float) -> tuple[float, float]:
+    """Where an axis ends, and the step of its ticks: one, two or five times a power of ten.
+
+    >>> _axis(2.92), _axis(1800.0)
+    ((3.0, 0.5), (2000.0, 500.0))
+    """
+    power = 10.0 ** math.floor(math.log10(most / 4))
+    step = next(power * k for k in (1, 2, 5, 10) if power * k * 6 >= most)
+    return step * math.ceil(most / step - 1e-9), step
 
 
 def _y(value: float, low: float) -> float:

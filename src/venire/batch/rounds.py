@@ -56,6 +56,11 @@ LEAST: Final = 10
 #: The same share where a round takes hours (docs/judges.md, batches).
 IN_BATCHES: Final = 0.2
 
+#: Of rounds that take hours: what is left of the budget is bought with the last round if it is less
+#: than this share of another one, and left unspent if it is less than the second.
+REST: Final = 0.5
+CRUMB: Final = 0.1
+
 #: The share of a budget in money that the first labels may take in order to be of all labelers.
 FIRST: Final = 1 / 3
 
@@ -374,7 +379,12 @@ class _Buyer:
         order = np.argsort(-value, kind="stable")
         order = order[value[order] > 0]
         size = max(LEAST, int(self.growth * self.book.labels))
-        return self._affordable(entries[order[:size]])
+        if self.growth < IN_BATCHES:
+            return self._affordable(entries[order[:size]])
+        whole = self._affordable(entries[order])
+        if whole.size < min(CRUMB * size, order.size):  # no round is worth the wait any more
+            return whole[:0]
+        return whole if whole.size <= (1 + REST) * size else whole[:size]
 
     def _affordable(self, entries: Ints) -> Ints:
         left = self.left()

@@ -78,6 +78,7 @@ def judge(
         judge_lines,
         judges_html,
         judges_record,
+        recount_bias,
     )
     from venire.costs import costs_of_text
     from venire.files import check_targets
@@ -101,6 +102,8 @@ def judge(
         if dry_run:
             return _say_forecast(forecast(panel, [item.content for item in rows]), limit, as_json)
         check_limits(rows, panel, limit, target)
+        kept_in = journal or out.with_name(out.name + ".journal")
+        resumed = batches.say_continued(kept_in)
         for warning in run_beside(check_judges(panel, rows[0].content)):
             screen.warn(warning)
         with batches.watched() as watch:
@@ -111,7 +114,7 @@ def judge(
                 target=target,
                 costs=costs_of_text(costs) if costs else None,
                 seed=seed,
-                journal=journal or out.with_name(out.name + ".journal"),
+                journal=kept_in,
                 truth=batches.truth_of(truth),
                 progress=watch,
                 student=batches.student_of(student),
@@ -122,14 +125,18 @@ def judge(
                 growth=IN_BATCHES if batch else GROWTH,
             ).of_day(known.day)
         kept.save()
+        if resumed:
+            run_beside(recount_bias(panel, rows, done.table))
     finally:
         close_labelers(panel)
         kept.close()
-    said = judges_record(panel, done.table, done.codes)
+    said = judges_record(panel, done.table, done.codes, resumed)
     if book is not None:
         said["batches"] = book.record(read_judges(config))
     held = batches.kept_promise(promise, done, known.labels)
-    batches.write_labelled(done, out, report, probabilities, judges_html(said), labels_out, held)
+    order = list(dict.fromkeys(name for one in panel for name in one.config.classes))
+    more = judges_html(said)
+    batches.write_labelled(done, out, report, probabilities, more, labels_out, held, order)
     batches.say_labelled(done, as_json, said, held)
     if as_json:
         return

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import venire as vn
+from venire.batch.rounds import IN_BATCHES, Recorded
 from venire.labels import LabelTable
 
 
@@ -169,3 +172,27 @@ def test_cheap_labelers_who_are_bad_do_not_turn_the_vote_round() -> None:
         verdicts = vn.Auto().fit(LabelTable.from_matrix(np.where(rank, said, -1))).labels_
         evenly.append(np.mean([verdicts[i] == truth[i] for i in range(200)]))
     assert np.mean(ours) > np.mean(evenly)
+
+
+def test_rounds_that_take_hours_do_not_end_in_crumbs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that cost less than the dearest leave a little of the budget, round after round."""
+    table, _ = world(0, items=400)
+    sizes: list[int] = []
+    ask = Recorded.ask
+
+    def dear_at_times(self: Recorded, entries: Any) -> Any:
+        sizes.append(len(entries))
+        said, _ = ask(self, entries)
+        self.most = np.full(5, 1.5)
+        return said, np.where(entries % 2, 1.5, 0.5)
+
+    monkeypatch.setattr(Recorded, "ask", dear_at_times)
+    done = vn.label_recorded(table, vn.Budget(money=1200), growth=IN_BATCHES)
+    assert done.spent <= 1200
+    assert done.spent >= 0.95 * 1200
+    assert min(sizes) >= 0.02 * sum(sizes)
+    batches = len(sizes)
+    sizes.clear()
+    vn.label_recorded(table, vn.Budget(money=1200), growth=0.99 * IN_BATCHES)
+    assert len(sizes) > batches
+    assert min(sizes) < 0.02 * sum(sizes)

@@ -114,6 +114,19 @@ def gold_of_file(
     return known
 
 
+def say_continued(journal: Path) -> int:
+    """Say it if a journal has answers already, which are paid for; how many there are."""
+    from venire.batch.journal import earlier
+
+    answers, spent = earlier(journal)
+    if answers:
+        screen.say(
+            f"continues {journal}: {answers:,} answers, {spent:,.6g} spent (for a run of its own, "
+            "give another --journal or --out)"
+        )
+    return answers
+
+
 def warn_target(target: float | None, gold: KnownLabels) -> None:
     """Say it if a target is above what so little gold can show."""
     from venire.estimators.truth.calibration import most_shown
@@ -135,14 +148,20 @@ def write_labelled(
     more: Iterable[str] = (),
     labels_out: Path | None = None,
     held: Guarantee | None = None,
+    order: Sequence[str] = (),
 ) -> None:
-    """Write the verdicts, the labels and the report, with `more` HTML at its end."""
+    """Write the verdicts, the labels and the report, with `more` HTML at its end.
+
+    Probabilities stand in the `order` of the classes, where they have one.
+    """
     from venire.cli.shared.guarantees import guarantee_html
     from venire.files import columns_output, write_outputs
 
     outputs = []
     if out is not None:
         columns = done.columns(probabilities)
+        names = [f"p({name})" for name in order if f"p({name})" in columns]
+        columns |= {name: columns.pop(name) for name in names}
         if held is not None:
             marks = ["yes" if str(task) in held.tasks else "no" for task in columns["task"]]
             columns["guaranteed"] = marks
@@ -223,6 +242,15 @@ def _words(now: Progress, began: float) -> str:
 #: How many labelers are listed, those who cost most.
 LISTED = 20
 
+#: Why items got no further label, in words.
+ENDS = {
+    "confident": "sure enough",
+    "exhausted": "labelled by all who may",
+    "budget": "no budget left",
+    "no_gain": "another label not worth its price",
+    "undecided": "below the target, nobody left to ask",
+}
+
 
 def print_labelled(done: Labelled) -> None:
     """Print what was spent and reached, and the labelers."""
@@ -233,7 +261,7 @@ def print_labelled(done: Labelled) -> None:
     print(f"items     {record['items']:,}")
     print(f"labels    {record['labels']:,}{most}, {record['labels_per_item']:.2f} an item")
     print(f"spent     {record['spent']:,.6g}{money}")
-    ends = ", ".join(f"{why} {count:,}" for why, count in record["reasons"].items())
+    ends = ", ".join(f"{ENDS.get(why, why)} {count:,}" for why, count in record["reasons"].items())
     print(f"ended     {ends}")
     print(f"sure      {record['sure']:,}")
     print(f"expected  {100 * record['expected_accuracy']:.1f} % right, {record['confidence']}")
@@ -267,18 +295,26 @@ def _student(record: dict[str, Any]) -> str:
     return f"version {record['version']}, {agrees}; without it {without} labels an item"
 
 
+def _on_gold(one: dict[str, object]) -> str:
+    return f"{one['right']:,} of {one['known']:,}"
+
+
 def _print_labelers(labelers: list[dict[str, object]]) -> None:
     told = any(one["right_without"] is not None for one in labelers)
     ranked = sorted(labelers, key=lambda one: (-one["spent"], -one["labels"]))  # type: ignore[operator] # they are numbers
+    known = any(one["known"] for one in ranked)
     wide = max(7, *(len(str(one["id"])) for one in ranked[:LISTED]))
+    heads = "labels      spent  skill  90 % interval" + ("  right on gold" if known else "")
     tail = "  right without" if told else ""
-    print(f"{'labeler':{wide}}  labels      spent  skill  90 % interval  changed without{tail}")
+    print(f"{'labeler':{wide}}  {heads}  verdicts changed without{tail}")
     for one in ranked[:LISTED]:
         changed = "-" if one["changed"] is None else f"{one['changed']:,}"
         line = (
             f"{one['id']!s:{wide}}  {one['labels']:6,}  {one['spent']:9,.4g}  {one['skill']:5.2f}"
-            f"   {one['low']:.2f} to {one['high']:.2f}  {changed:>15}"
+            f"   {one['low']:.2f} to {one['high']:.2f}"
         )
+        line += f"{_on_gold(one):>15}" if known else ""
+        line += f"  {changed:>24}"
         if told:
             right = one["right_without"]
             line += f"  {'-' if right is None else f'{100 * float(right):.1f} %':>13}"  # type: ignore[arg-type] # it is a number

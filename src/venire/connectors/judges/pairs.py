@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from venire.connectors.judges.answers import Answer, JudgeFault, NoLabel, pooled
+from venire.connectors.judges.answers import Answer, JudgeFault, NoLabel, Usage, pooled
 from venire.connectors.judges.judge import Judge
 from venire.errors import InputError
 from venire.tools.http.connections import Closing
@@ -143,6 +144,21 @@ class PairJudge(Closing):
         answers = [one for one in said if isinstance(one, Answer)]
         return self._both(answers[0], answers[1], cost)
 
+    async def recount(self, items: Iterable[Any]) -> None:
+        """Measure the bias anew over all of these pairs that the cache answers.
+
+        Pairs of earlier runs are among them; nothing is asked, and nothing else is counted.
+        """
+        used, self.bias = self.usage, PositionBias()
+        self.usage = self._judge.usage = Usage()
+        try:
+            for item in items:
+                if not self.forecast([item])[0]:
+                    with suppress(JudgeFault):
+                        await self.answer(item)
+        finally:
+            self.usage = self._judge.usage = used
+
     def _both(self, straight: Answer, swapped: Answer, cost: float) -> Answer:
         names = list(self.config.classes)
         first, second, *tie = names
@@ -159,4 +175,7 @@ class PairJudge(Closing):
         self.usage.labels += 1
         both = ((straight.label, straight.rationale), (turned.label, swapped.rationale))
         why = next((text for said, text in both if said == label and text), None)
+        if why is None and straight.label != turned.label:  # the order decides: both reasons
+            whys = [f"{said}: {text}" for said, text in both if text]
+            why = " | exchanged, ".join(whys) or None
         return Answer(label, shares[label], cost, why)

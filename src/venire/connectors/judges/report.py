@@ -2,8 +2,8 @@
 
 Of a run: requests, tokens, cost and faults by kind, how far each agrees with the others, the
 position bias of judges that compare, and for pairs the win rate with Wilson's interval. Counts of
-requests, faults and bias are of this run; labels of an earlier run that the journal has, and
-answers out of the cache, cost nothing again.
+requests and faults are of this run; labels of an earlier run that the journal has, and answers out
+of the cache, cost nothing again. The bias is of all runs, as far as the cache has the answers.
 """
 
 from __future__ import annotations
@@ -16,11 +16,18 @@ from typing import Any, Final
 import numpy as np
 
 from venire.audits.intervals import share_interval
+from venire.batch.labelers import BatchItem
 from venire.connectors.judges.answers import JudgeFault
 from venire.connectors.judges.file import AnyJudge
 from venire.connectors.judges.pairs import PairJudge
 from venire.errors import InputError
 from venire.labels import LabelTable
+
+#: What win rates are not.
+RAW: Final = (
+    "raw rates: errors of judges are not corrected, and a judge's pairs are those that the budget "
+    "chose for it; with trusted labels of some pairs, venire estimate --wins corrects them"
+)
 
 #: Half of Wilson's and the bias's 95 %, in standard errors.
 _Z: Final = 1.96
@@ -38,7 +45,8 @@ async def check_judges(judges: Sequence[AnyJudge], item: Any) -> list[str]:
             raise one
     faults = [str(one) for one in said if isinstance(one, JudgeFault)]
     if faults:
-        some = "" if len(faults) == len(judges) else f" ({len(judges) - len(faults)} others answer)"
+        others = sum(one == "" for one in said)
+        some = "" if not others else f" ({others} other{'' if others == 1 else 's'} can be asked)"
         raise InputError(
             f"{'; '.join(faults)}: check base_url, model and key in the file of judges{some}; "
             "nothing else was asked"
@@ -72,8 +80,25 @@ def forecast(judges: Sequence[AnyJudge], items: Sequence[Any]) -> dict[str, Any]
     return {"items": len(items), "judges": rows, "cost": total}
 
 
-def judges_record(judges: Sequence[AnyJudge], table: LabelTable, codes: Any) -> dict[str, Any]:
-    """What became of the judges, for JSON: `judges`, and for pairs `wins`."""
+async def recount_bias(
+    judges: Sequence[AnyJudge], items: Sequence[BatchItem], table: LabelTable
+) -> None:
+    """Measure position biases over the labels of all runs, where the cache has the answers."""
+    shown = {item.id: item.content for item in items}
+    places = {name: m for m, name in enumerate(table.labelers)}
+    for judge in judges:
+        if isinstance(judge, PairJudge) and judge.id in places:
+            mine = np.unique(table.item[table.labeler == places[judge.id]]).tolist()
+            await judge.recount([shown[table.items[i]] for i in mine])
+
+
+def judges_record(
+    judges: Sequence[AnyJudge], table: LabelTable, codes: Any, resumed: int = 0
+) -> dict[str, Any]:
+    """What became of the judges, for JSON: `judges`, and for pairs `wins`.
+
+    `resumed` are the answers that the journal had before this run.
+    """
     agree = _agreement(table)
     rows = [
         {
@@ -86,15 +111,20 @@ def judges_record(judges: Sequence[AnyJudge], table: LabelTable, codes: Any) -> 
         for judge in judges
     ]
     wins = _wins(judges, table, codes)
-    return {"judges": rows, **({"wins": wins} if wins else {})}
+    earlier = {"answers_of_earlier_runs": resumed} if resumed else {}
+    return {"judges": rows, **earlier, **({"wins": wins} if wins else {})}
 
 
 def judge_lines(record: Mapping[str, Any]) -> Iterator[str]:
     """The same for people, a line each."""
     for row in record.get("wins", ()):
         yield f"wins      {_win_words(row)}"
+    if "wins" in record:
+        yield f"wins      {RAW}"
+    earlier = record.get("answers_of_earlier_runs")
     for row in record["judges"]:
-        yield f"judge     {row['id']}: {_row_words(row)}"
+        words = f"in this run {_row_words(row)}" if earlier else _row_words(row)
+        yield f"judge     {row['id']}: {words}"
     for row in record.get("batches", ()):
         yield f"batches   {row['id']}: {_batch_words(row)}"
 
@@ -104,6 +134,8 @@ def judges_html(record: Mapping[str, Any]) -> Iterator[str]:
     yield "<h2>Judges</h2>"
     for row in record.get("wins", ()):
         yield f"<p>{escape(_win_words(row))}</p>"
+    if "wins" in record:
+        yield f'<p class="note">{escape(RAW)}.</p>'
     heads = (
         "judge",
         "labels",
@@ -132,7 +164,7 @@ def judges_html(record: Mapping[str, Any]) -> Iterator[str]:
     for row in record.get("batches", ()):
         yield f"<p>Batches of {escape(row['id'])}: {_batch_words(row)}.</p>"
     yield (
-        '<p class="note">Requests, cost, faults and position bias are of this run. Agreement: how '
+        '<p class="note">Requests, cost and faults are of this run. Agreement: how '
         "often another judge of the same item says the same.</p>"
     )
 
