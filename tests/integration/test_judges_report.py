@@ -127,6 +127,18 @@ def test_pairs_have_a_win_rate_and_a_position_bias(capsys: pytest.CaptureFixture
     assert "x against y by verdicts" in page
 
 
+def test_other_commands_read_the_labels_that_were_bought(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with judging() as server:
+        write({"one": server.url, "two": server.url})
+        assert judge("--labels-out", "bought.csv") == 0
+    for command in ("aggregate", "panel"):
+        assert main([command, "bought.csv", "--json"]) == 0
+    assert main(["aggregate", "verdicts.jsonl.journal"]) == 2  # not a table of labels
+    assert "verdicts.jsonl.journal" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("row", "more", "says"),
     [

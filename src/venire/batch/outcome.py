@@ -345,7 +345,7 @@ class Labelled:
         }
 
     def html(self, more: Iterable[str] = ()) -> str:
-        """The report as one HTML page; `more` is HTML that comes last.
+        """The report as one HTML page; `more` is HTML after the labelers.
 
         >>> from venire.batch import label_recorded
         >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
@@ -357,7 +357,7 @@ class Labelled:
         return page_of(self.record(), more)
 
     def write_report(self, path: str | Path, more: Iterable[str] = ()) -> None:
-        """Write the HTML page to a file; `more` is HTML that comes last."""
+        """Write the HTML page to a file; `more` is HTML after the labelers."""
         Path(path).write_text(self.html(more), encoding="utf-8")
 
 

@@ -18,6 +18,15 @@ td:first-child, th:first-child { text-align: left }
 svg { width: 100%; height: auto } .scroll { overflow-x: auto } .note { color: #555 }
 """
 
+#: Why items got no further label, in words.
+ENDS = {
+    "confident": "sure enough",
+    "exhausted": "labelled by all who may",
+    "budget": "no budget left",
+    "no_gain": "another label not worth its price",
+    "undecided": "below the target, nobody left to ask",
+}
+
 #: The size of the chart, and the room for its axes.
 WIDE, HIGH, LEFT, LOW, RIGHT = 720.0, 320.0, 56.0, 44.0, 28.0
 
@@ -27,7 +36,7 @@ BLUE, RED = "#0072B2", "#D55E00"
 def page_of(record: dict[str, Any], more: Iterable[str] = ()) -> str:
     """The page of a report, as `Labelled.record` makes it: facts, the curve, the labelers.
 
-    `more` is HTML that comes last.
+    `more` is HTML that comes after these.
     """
     return "\n".join(_page(record, more))
 
@@ -54,8 +63,8 @@ def _page(record: dict[str, Any], more: Iterable[str]) -> Iterator[str]:
         yield f"<p>{escape(str(record['expert']['id']))}, who is trusted: "
         yield told.format_map(record["expert"]) + " were others.</p>"
     yield from _labelers(record["labelers"])
-    yield from _explained(record.get("explained", ()))
     yield from more
+    yield from _explained(record.get("explained", ()))
     yield "</body>\n</html>"
 
 
@@ -70,7 +79,7 @@ def _facts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "right verdicts", _percent(record["accuracy"])
     yield "sure items", f"{record['sure']:,}"
     for why, count in record["reasons"].items():
-        yield f"ended: {why}", f"{count:,}"
+        yield f"ended: {ENDS.get(why, why)}", f"{count:,}"
 
 
 def _labelers(labelers: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -382,7 +382,8 @@ class _Buyer:
         if self.growth < IN_BATCHES:
             return self._affordable(entries[order[:size]])
         whole = self._affordable(entries[order])
-        if whole.size < min(CRUMB * size, order.size):  # no round is worth the wait any more
+        wanted = np.isfinite(self.work.target).any() and whole.size == order.size
+        if whole.size < CRUMB * size and not wanted:  # no round is worth the wait any more
             return whole[:0]
         return whole if whole.size <= (1 + REST) * size else whole[:size]
 

@@ -242,18 +242,11 @@ def _words(now: Progress, began: float) -> str:
 #: How many labelers are listed, those who cost most.
 LISTED = 20
 
-#: Why items got no further label, in words.
-ENDS = {
-    "confident": "sure enough",
-    "exhausted": "labelled by all who may",
-    "budget": "no budget left",
-    "no_gain": "another label not worth its price",
-    "undecided": "below the target, nobody left to ask",
-}
-
 
 def print_labelled(done: Labelled) -> None:
     """Print what was spent and reached, and the labelers."""
+    from venire.batch.page import ENDS
+
     record = done.record()
     budget = record["budget"] or {}
     money = f" of {budget['money']:,.6g}" if budget.get("money") is not None else ""
