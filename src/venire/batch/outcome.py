@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.alone import Alone
-from venire.batch.choice import Voices, decide, owned
+from venire.batch.choice import decide, owned
 from venire.batch.expert import Consulted
 from venire.batch.labelers import FREE, Pupil
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, labels_needed
@@ -28,6 +28,7 @@ from venire.estimators.given import Gold
 from venire.estimators.screening.clones import CloneGroup
 from venire.estimators.truth.skills import ToldSkills
 from venire.estimators.truth.teaching import ALONE, Checked
+from venire.estimators.voices import Voices
 from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like
 from venire.model import ExitReason, Verdict
