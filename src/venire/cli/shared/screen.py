@@ -6,13 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
-from numba.core import event
-from rich.console import Console
-from rich.status import Status
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
 
-from venire.tools.compiling import Notice
 
 #: Called with the number done and the total.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -103,32 +102,32 @@ _EVERY: Final = 15.0
 def compiling(console: Console, what: str) -> Iterator[Status]:
     """A spinner with the function that is being compiled and how many were; lines elsewhere.
 
+    >>> from rich.console import Console
     >>> with compiling(Console(), "what the demo needs"):
     ...     pass
     """
+    from numba.core import event
+
+    from venire.tools.compiling import Notice
+
+    class Shown(event.Listener):
+        """Hears of each function that is not in the cache and has to be compiled."""
+
+        count, told = 0, time.monotonic()
+
+        def on_start(self, begun: Any) -> None:
+            """A function is being compiled."""
+            self.count += 1
+            name = begun.data["dispatcher"].py_func.__name__
+            said = f"Compiling, the first time only: {what}, function {self.count} ({name})"
+            status.update(said)
+            if not console.is_terminal and time.monotonic() - self.told > _EVERY:
+                self.told = time.monotonic()
+                console.print(said, markup=False, highlight=False)
+
+        def on_end(self, ended: Any) -> None:
+            """It is compiled."""
+
     Notice.given = True
-    with console.status(what) as status:
-        shown = _Shown(console, status, what)
-        with event.install_listener("numba:compile", shown):
-            yield status
-
-
-class _Shown(event.Listener):
-    """Hears of each function that is not in the cache and has to be compiled."""
-
-    def __init__(self, console: Console, status: Status, what: str) -> None:
-        self._console, self._status, self._what = console, status, what
-        self._count, self._told = 0, time.monotonic()
-
-    def on_start(self, begun: event.Event) -> None:
-        """A function is being compiled."""
-        self._count += 1
-        name = begun.data["dispatcher"].py_func.__name__
-        said = f"Compiling, the first time only: {self._what}, function {self._count} ({name})"
-        self._status.update(said)
-        if not self._console.is_terminal and time.monotonic() - self._told > _EVERY:
-            self._told = time.monotonic()
-            self._console.print(said, markup=False, highlight=False)
-
-    def on_end(self, ended: event.Event) -> None:
-        """It is compiled."""
+    with console.status(what) as status, event.install_listener("numba:compile", Shown()):
+        yield status
