@@ -8,14 +8,14 @@ import pytest
 
 from tools.operations import PAGE, WITHOUT, page
 from venire import AsyncClient, Client
-from venire.client import calls
+from venire.client.calls import Calls
 from venire.operations import OPERATIONS
 
 METHODS = sorted(set(OPERATIONS) - WITHOUT)
 
 
 def public(kind: type) -> set[str]:
-    return {name for name in vars(kind) if not name.startswith("_")}
+    return {name for name in dir(kind) if not name.startswith("_")}
 
 
 def test_every_operation_is_a_method_and_every_method_an_operation() -> None:
@@ -25,7 +25,7 @@ def test_every_operation_is_a_method_and_every_method_an_operation() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_documented_as_its_call(name: str) -> None:
-    call, first = getattr(calls, name), getattr(Client, name)
+    call, first = getattr(Calls(), name), getattr(Client, name)
     second = getattr(AsyncClient, name)
     assert first.__name__ == second.__name__ == name
     assert first.__doc__ == second.__doc__ == call.__doc__
@@ -40,10 +40,10 @@ def test_a_call_sends_what_its_entry_says(name: str) -> None:
     """With something for every parameter that has no default, the path has no gap."""
     given = {
         one.name: _example(one.annotation)
-        for one in inspect.signature(getattr(calls, name)).parameters.values()
+        for one in inspect.signature(getattr(Calls(), name)).parameters.values()
         if one.default is one.empty and one.kind is not one.VAR_KEYWORD
     }
-    call, entry = getattr(calls, name)(**given), OPERATIONS[name]
+    call, entry = getattr(Calls(), name)(**given), OPERATIONS[name]
     assert (call.method, call.idempotent) == (entry.method, entry.idempotent)
     assert "{" not in call.path
     assert call.path.count("/") == entry.path.count("/")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from venire import Client
-from venire.client import ServerError, calls
+from venire.client import ServerError
+from venire.client.calls import Calls
 from venire.client.servers import Settings
 from venire.client.wire import Answer
 from venire.errors import InputError
@@ -46,21 +47,21 @@ def test_what_cannot_be_an_address_is_told_at_once(url: str) -> None:
 )
 def test_items_that_are_none_are_told(items: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        calls.add_items("posts", items)
+        Calls().add_items("posts", items)
 
 
 def test_labels_are_triples_or_mappings() -> None:
     row = {"item": "a", "labeler": "ann", "said": "ok"}
-    call = calls.add_labels("posts", [("a", "ann", "ok"), row])
+    call = Calls().add_labels("posts", [("a", "ann", "ok"), row])
     assert json.loads(call.body or b"") == [row, row]
     for wrong in (("a", "ann"), "a", None):
         with pytest.raises(InputError, match="got the label"):
-            calls.add_labels("posts", [wrong])  # type: ignore[list-item]
+            Calls().add_labels("posts", [wrong])  # type: ignore[list-item]
 
 
 def test_a_refusal_that_will_not_change_is_not_tried_again() -> None:
     settings, error = Settings(URL, "vk_x", 1, 60), {"code": "c", "message": "m"}
-    call = calls.streams()
+    call = Calls().streams()
     final = Answer(502, {}, json.dumps({"error": {**error, "retryable": False}}).encode())
     with pytest.raises(Exception, match="502"):
         settings.attempts(call).answered(final)
@@ -71,8 +72,8 @@ def test_a_refusal_that_will_not_change_is_not_tried_again() -> None:
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_key_is_asked_for_again_only_if_none_can_have_been_made(status: int) -> None:
     settings, answer = Settings(URL, "vk_x", 1, 60), Answer(status, {}, b"")
-    assert settings.attempts(calls.keys()).answered(answer) is not None
-    made = calls.create_key("a screen", "viewer", None)
+    assert settings.attempts(Calls().keys()).answered(answer) is not None
+    made = Calls().create_key("a screen", "viewer", None)
     if status == 429:
         assert settings.attempts(made).answered(answer) is not None
     else:

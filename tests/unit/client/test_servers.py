@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire import AsyncClient, Client
-from venire.client import ServerError, Unreachable, calls
+from venire.client import ServerError, Unreachable
+from venire.client.calls import Calls
 from venire.client.servers import Attempts, Servers, Settings
 from venire.client.wire import Answer, Call
 from venire.errors import InputError
@@ -86,7 +87,7 @@ def test_servers_are_asked_as_the_plain_account_says(
 ) -> None:
     servers = Servers(GIVEN)
     servers.heard("/v1/streams/posts", latest, {} if owner is None else {"venire-owner": owner})
-    call = replace(calls.add_webhook("posts", "http://x"), idempotent=idempotent)
+    call = replace(Calls().add_webhook("posts", "http://x"), idempotent=idempotent)
     k = GIVEN.index(latest)
     order = sorted(GIVEN, key=lambda url: (url != owner, (GIVEN.index(url) - k) % 3))
     # the owner is no longer believed to be one after it failed, so later rounds begin elsewhere
@@ -128,7 +129,7 @@ def test_an_owner_is_known_by_the_name_and_by_the_end_of_a_token() -> None:
 
 
 def test_an_error_names_all_that_were_tried() -> None:
-    call = calls.streams()
+    call = Calls().streams()
     _, error = run(Servers([A, B]), call, {A: "refused", B: "cut off"}, 1)
     assert isinstance(error, Unreachable)
     assert str(error) == f"none of 2 servers can be reached: {A}: refused; {B}: cut off"
@@ -141,7 +142,7 @@ def test_an_error_names_all_that_were_tried() -> None:
 
 
 def test_too_many_requests_are_not_sent_elsewhere() -> None:
-    attempts = Attempts(Servers([A, B]), calls.streams(), Backoff(60))
+    attempts = Attempts(Servers([A, B]), Calls().streams(), Backoff(60))
     assert attempts.answered(Answer(429, {"retry-after": "3"}, b"")) == 3.0
     assert attempts.url == A
 
@@ -158,7 +159,7 @@ def test_addresses_are_a_text_or_a_list() -> None:
 
 
 def test_where_there_is_another_server_connecting_does_not_take_long() -> None:
-    call = calls.next("posts", "ann", 20.0)
+    call = Calls().next("posts", "ann", 20.0)
     one, two = Settings(A, "vk_x", 30, 60), Settings([A, B], "vk_x", 30, 60)
     assert one.request(call, A)["timeout"].connect == one.request(call, A)["timeout"].read == 50
     assert two.request(call, B)["timeout"].as_dict() == {
