@@ -192,6 +192,18 @@ def distributed(at: Install) -> None:
     at.run("venire", "aggregate", *words)
 
 
+def inspect(at: Install) -> None:
+    """A panel of judges as a scorer of inspect_ai, which is made and asks nobody."""
+    (at.folder / "judges.yaml").write_text(JUDGES)
+    make = "from venire.connectors.inspect import panel_scorer; panel_scorer('judges.yaml', 'good')"
+    at.run("python", "-c", make)
+
+
+def oidc(at: Install) -> None:
+    """What single sign-on needs can be imported."""
+    at.run("python", "-c", "import authlib.oidc.core, joserfc.jwt, venire.server.edge.oidc")
+
+
 def notebooks(at: Install) -> None:
     """What runs the notebooks can be imported."""
     at.run("python", "-c", "import ipykernel, nbclient, nbformat, pandas, matplotlib, venire")
@@ -204,7 +216,9 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "demo": demo,
     "client": client,
     "judges": judges,
+    "inspect": inspect,
     "serve": serve,
+    "oidc": oidc,
     "postgres": postgres,
     "distributed": distributed,
     "datasets": datasets,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from venire.datasets.registry import SOURCE, DataSet, RawFile, data_set
 from venire.errors import FetchError
-from venire.files.results import Output, write_outputs
 
 if TYPE_CHECKING:
     from venire.labels import LabelTable
@@ -226,6 +225,8 @@ def _fill(
         made = chosen.normalise(raw)
     except _UNREADABLE as error:
         raise FetchError(f"{_not_as_recorded(chosen)} ({type(error).__name__}: {error})") from None
+    from venire.files import Output, write_outputs  # NumPy, which a list of sets does not need
+
     labels = Output(draft / "labels.csv", made.columns, made.labels)
     write_outputs([labels, Output(draft / "truth.csv", ("task", "label"), made.truth)])
     if not _is_normalised(chosen, draft):

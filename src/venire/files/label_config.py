@@ -95,7 +95,8 @@ def read_controls(config: str) -> list[Control]:
     """The controls of a labelling config that say one class.
 
     >>> read_controls('<View><Text name="t" value="$x"/><Rating name="stars" toName="t"/></View>')
-    [Control(name='stars', about='t', kind='rating', classes=('1', '2', '3', '4', '5'), field='x')]
+    [Control(name='stars', about='t', kind='rating', classes=('1', '2', '3', '4', '5'),
+    field='x', surest=1.0)]
     """
     try:
         root = ElementTree.fromstring(config)

@@ -22,6 +22,7 @@ from venire.server.edge.access import ROLES
 PAGES = {"GET /", "GET /docs", "GET /work", "GET /live", "POST /sign-in", "POST /sign-out"}
 PAGES |= {"GET /sign-in", "GET /audit", "GET /archived", "GET /new-stream"}
 PAGES |= {"GET /join/{stream}", "POST /join/{stream}"}
+PAGES |= {"GET /sign-in/oidc", "GET /sign-in/oidc/callback"}
 PAGES |= {route for route in ROLES if route.startswith("GET /streams/")}
 #: A log that is followed has no end; it is tested by itself.
 ENDLESS = {"GET /v1/streams/{stream}/events"}

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from tests.marks import examples
 from venire.errors import InputError
 from venire.labels import LabelTable
-from venire.labels.table import _in_order, is_sorted, offsets, sort_labels
+from venire.labels.sorting import is_sorted, offsets, sort_labels
+from venire.labels.table import _in_order
 
 rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 2)), min_size=1)
 

@@ -67,10 +67,12 @@ def damaged(storage: MemoryStorage, table: str, place: int, what: str) -> None:
             more = more._replace(exit_n=None)
         rows[(more.item, more.labeler) if table == "labels" else getattr(more, name)] = more
     else:
-        rows[key] = row._replace(**{what: other(getattr(row, what))})
+        value = other(getattr(row, what))
         if what == "exit_n" and row.exit_n is not None:
+            value = max(exits) + 1  # a number that another item has is refused by every store
             exits.pop(row.exit_n, None)
-            exits[row.exit_n + 1] = row.id
+            exits[value] = row.id
+        rows[key] = row._replace(**{what: value})
 
 
 @examples(night=60, day=20)

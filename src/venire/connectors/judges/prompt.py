@@ -244,6 +244,8 @@ REDIRECTS: Final = 3
 #: Bytes of fetched files that are kept for the next judge.
 KEPT: Final = 64 * 1024 * 1024
 
+_PRIVATE: Final = "it is fetched only with fetch_private: true"
+
 #: How files begin; `.` is any byte.
 _BEGINNINGS: Final = {
     "image/png": [b"\x89PNG\r\n\x1a\n"],
@@ -349,7 +351,7 @@ class Media:
                 httpx.AsyncClient(timeout=None, trust_env=False, headers=PLAIN) as client,
             ):
                 for _ in range(1 + REDIRECTS):
-                    target = await resolve(at, self._private)
+                    target = await resolve(at, self._private, _PRIVATE)
                     sni = {"sni_hostname": target.host} if target.scheme == "https" else None
                     async with client.stream(
                         "GET", target.url, headers={"host": target.name}, extensions=sni

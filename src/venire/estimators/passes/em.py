@@ -22,9 +22,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.tools import draws
+from venire.tools import splitmix
 from venire.tools.compiling import inlined, threaded
-from venire.tools.draws import GOLDEN
+from venire.tools.splitmix import GOLDEN
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -433,7 +433,7 @@ def count_pass(lengths: Ints, code: Codes, order: Codes, sums: Floats, posterior
     return float(order.size - lengths[0])
 
 
-mix = inlined(draws.mix)
+mix = inlined(splitmix.mix)
 
 
 @threaded()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -131,6 +131,7 @@ def as_ordered(
     wide: bool = False,
     merge: bool = False,
     tell: Tell | None = None,
+    blank: Collection[Hashable] = (),
 ) -> LabelTable:
     """A table with ordered classes: in the order given, or else by their size.
 
@@ -144,7 +145,8 @@ def as_ordered(
     venire.errors.InputError: the classes 'bad', 'good', 'ok' are not numbers, so their order is ...
     """
     if not isinstance(labels, LabelTable):
-        table = as_table(labels, order, repeats, columns, wide=wide, merge=merge, tell=tell)
+        form: dict[str, Any] = {"wide": wide, "merge": merge, "tell": tell, "blank": blank}
+        table = as_table(labels, order, repeats, columns, **form)
         if order is not None:
             return table
         labels = table

@@ -19,6 +19,11 @@ from venire.server.webhooks.retry_schedule import MAX_RETRY_AFTER
 from venire.tools.http.connections import resolve
 from venire.tools.http.retries import retry_after
 
+#: What the refusal of an address within a private network says.
+PRIVATE: Final = (
+    "webhooks may go there only if the server runs with VENIRE_ALLOW_PRIVATE_WEBHOOKS=true"
+)
+
 
 class Poster:
     """Posts messages to webhooks."""
@@ -48,7 +53,7 @@ class Poster:
         sent = headers(_secrets(hook, now), message, int(now), body)
         try:
             async with asyncio.timeout(timeout):  # overall: an answer may also trickle in
-                target = await resolve(hook.url, self._settings.allow_private_webhooks)
+                target = await resolve(hook.url, self._settings.allow_private_webhooks, PRIVATE)
                 sent["host"] = target.name
                 extensions = {"sni_hostname": target.host} if target.scheme == "https" else None
                 async with self._client.stream(

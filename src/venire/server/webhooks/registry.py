@@ -25,6 +25,7 @@ from venire.server.stream.change_batch import Batch
 from venire.server.tokens import new_id, new_secret
 from venire.server.webhooks.deliveries import Deliveries
 from venire.server.webhooks.posting import (
+    PRIVATE,
     Format,
     Poster,
     address_of,
@@ -62,7 +63,7 @@ class Webhooks:
         """Register a webhook for a stream's exits and revisions; the view has the secret, once."""
         await self._runtime.live_stream(stream)
         try:
-            await resolve(url, self._runtime.settings.allow_private_webhooks)
+            await resolve(url, self._runtime.settings.allow_private_webhooks, PRIVATE)
         except FetchError as error:
             raise InputError(str(error)) from None
         live = await self._runtime.live_stream(stream)

@@ -430,8 +430,8 @@ def check_url(url: str) -> tuple[str, str, int, str]:
     return parts.scheme, parts.hostname, port or _PORTS[parts.scheme], path
 
 
-async def resolve(url: str, allow_private: bool) -> Target:
-    """Resolve a URL; `InputError` if the address is not public."""
+async def resolve(url: str, allow_private: bool, unless: str = "") -> Target:
+    """Resolve a URL; `InputError` if the address is not public, with what would allow it."""
     scheme, host, port, path = check_url(url)
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -442,7 +442,6 @@ async def resolve(url: str, allow_private: bool) -> Target:
     if inside and not allow_private:
         raise InputError(
             f"{host}{'' if host == inside[0] else f' is {inside[0]}, which'} is not a public "
-            "address: webhooks may go there only if the server runs with "
-            "VENIRE_ALLOW_PRIVATE_WEBHOOKS=true"
+            f"address{unless and f': {unless}'}"
         )
     return Target(scheme, host, port, path, addresses[0])

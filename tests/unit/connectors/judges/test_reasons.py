@@ -173,8 +173,8 @@ BAD = {
     "a.wav": "is audio/wav, expected an image",
     "data:text/plain;base64,aGVsbG8=": "is neither an image",
     "data:image/png,xyz": "expected data:image/png;base64",
-    "http://127.0.0.1:9/x.png": "which is not a public address",
-    "http://169.254.169.254/latest/meta-data": "which is not a public address",
+    "http://127.0.0.1:9/x.png": "is not a public address: it is fetched only with fetch_private",
+    "http://169.254.169.254/latest/meta-data": "is not a public address",
 }
 
 
