@@ -8,34 +8,24 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from venire.server.store.sql.migrations import add, columns, create
+
 revision = "0004"
 down_revision = "0003"
-
-TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
     """Add the table of what was done, and the columns of who did it."""
-    op.add_column("streams", sa.Column("deleted_at", sa.Double()))
-    op.add_column("keys", sa.Column("expires_at", sa.Double()))
-    for table, column in (
-        ("items", "key"),
-        ("labels", "key"),
-        ("leases", "key"),
-        ("leases", "ended_key"),
-    ):
-        op.add_column(table, sa.Column(column, TEXT))
+    add("streams", "deleted_at DOUBLE NULL")
+    add("keys", "expires_at DOUBLE NULL")
+    add("items", "key TEXT NULL")
+    add("labels", "key TEXT NULL")
+    add("leases", "key TEXT NULL, ended_key TEXT NULL")
     op.create_index("leases_by_item", "leases", ["stream", "item", "labeler"])
-    op.create_table(
-        "audit",
-        sa.Column("n", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True),
-        sa.Column("at", sa.Double(), nullable=False),
-        sa.Column("actor", TEXT, nullable=False),
-        sa.Column("key", TEXT),
-        sa.Column("action", TEXT, nullable=False),
-        sa.Column("stream", TEXT),
-        sa.Column("subject", TEXT),
-        sa.Column("details", TEXT, nullable=False),
-        sa.PrimaryKeyConstraint("n", name="audit_key"),
+    n = sa.Column("n", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True)
+    others = columns(
+        "at DOUBLE, actor TEXT, key TEXT NULL, action TEXT, stream TEXT NULL, subject TEXT NULL, "
+        "details TEXT"
     )
+    create("audit", "n", [n, *others])
     op.create_index("audit_by_stream", "audit", ["stream", "n"])

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
+from venire.server.store.sql.migrations import add
 
 revision = "0005"
 down_revision = "0004"
 
-TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-
 
 def upgrade() -> None:
     """Add the columns; what is pending begins to fail anew."""
-    op.add_column("webhooks", sa.Column("old_secret", TEXT))
-    op.add_column("webhooks", sa.Column("old_until", sa.Double()))
-    op.add_column("deliveries", sa.Column("failing_since", sa.Double()))
+    add("webhooks", "old_secret TEXT NULL, old_until DOUBLE NULL")
+    add("deliveries", "failing_since DOUBLE NULL")

@@ -5,10 +5,9 @@ A start read all labels to count them; from here on the counts are kept as label
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from alembic import op
 
-from venire.server.store.sql.tables import TEXT
+from venire.server.store.sql.migrations import create
 
 revision = "0007"
 down_revision = "0006"
@@ -22,21 +21,7 @@ _FILL = (
 
 def upgrade() -> None:
     """Make both tables, and count once."""
-    op.create_table(
-        "engines",
-        sa.Column("stream", TEXT, sa.ForeignKey("streams.name"), nullable=False),
-        sa.Column("n", sa.BigInteger, nullable=False),
-        sa.Column("version", TEXT, nullable=False),
-        sa.Column("at", sa.Double, nullable=False),
-        sa.PrimaryKeyConstraint("stream", "n", name="engines_key"),
-    )
-    op.create_table(
-        "tallies",
-        sa.Column("stream", TEXT, sa.ForeignKey("streams.name"), nullable=False),
-        sa.Column("kind", TEXT, nullable=False),
-        sa.Column("name", TEXT, nullable=False),
-        sa.Column("number", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("stream", "kind", "name", name="tallies_key"),
-    )
+    create("engines", "stream n", "stream STREAM, n BIGINT, version TEXT, at DOUBLE")
+    create("tallies", "stream kind name", "stream STREAM, kind TEXT, name TEXT, number BIGINT")
     for counted in _FILL:
         op.execute(f"INSERT INTO tallies (stream, kind, name, number) {counted}")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from alembic import op
 
-from venire.server.store.sql.tables import TEXT
+from venire.server.store.sql.migrations import add, create
 
 revision = "0008"
 down_revision = "0007"
@@ -13,26 +12,15 @@ down_revision = "0007"
 
 def upgrade() -> None:
     """Make both tables, and the column."""
-    op.add_column("items", sa.Column("min_confidence", sa.Double))
-    op.create_table(
+    add("items", "min_confidence DOUBLE NULL")
+    create(
         "checks",
-        sa.Column("stream", TEXT, sa.ForeignKey("streams.name"), nullable=False),
-        sa.Column("n", sa.BigInteger, nullable=False),
-        sa.Column("item", TEXT, nullable=False),
-        sa.Column("at", sa.Double, nullable=False),
-        sa.Column("share", sa.Double, nullable=False),
-        sa.Column("verdict", TEXT, nullable=False),
-        sa.PrimaryKeyConstraint("stream", "n", name="checks_key"),
+        "stream n",
+        "stream STREAM, n BIGINT, item TEXT, at DOUBLE, share DOUBLE, verdict TEXT",
         sa.UniqueConstraint("stream", "item", name="checks_item"),
     )
-    op.create_table(
+    create(
         "gold",
-        sa.Column("stream", TEXT, sa.ForeignKey("streams.name"), nullable=False),
-        sa.Column("item", TEXT, nullable=False),
-        sa.Column("label", TEXT, nullable=False),
-        sa.Column("at", sa.Double, nullable=False),
-        sa.Column("source", TEXT, nullable=False),
-        sa.Column("actor", TEXT, nullable=False),
-        sa.Column("key", TEXT),
-        sa.PrimaryKeyConstraint("stream", "item", name="gold_key"),
+        "stream item",
+        "stream STREAM, item TEXT, label TEXT, at DOUBLE, source TEXT, actor TEXT, key TEXT NULL",
     )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from venire.server.store.sql.tables import TEXT
+from venire.server.store.sql.migrations import add, create
 
 revision = "0011"
 down_revision = "0010"
@@ -13,15 +10,10 @@ down_revision = "0010"
 
 def upgrade() -> None:
     """Say since when a stream is archived; make the table."""
-    op.add_column("streams", sa.Column("archived_at", sa.Double))
-    op.create_table(
+    add("streams", "archived_at DOUBLE NULL")
+    create(
         "follows",
-        sa.Column("stream", TEXT, sa.ForeignKey("streams.name"), nullable=False),
-        sa.Column("item", TEXT, nullable=False),
-        sa.Column("original", TEXT, nullable=False),
-        sa.Column("at", sa.Double, nullable=False),
-        sa.Column("actor", TEXT, nullable=False),
-        sa.Column("key", TEXT),
-        sa.Column("settled_at", sa.Double),
-        sa.PrimaryKeyConstraint("stream", "item", name="follows_key"),
+        "stream item",
+        "stream STREAM, item TEXT, original TEXT, at DOUBLE, actor TEXT, key TEXT NULL, "
+        "settled_at DOUBLE NULL",
     )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from alembic import op
 
-from venire.server.store.sql.tables import TEXT
+from venire.server.store.sql.migrations import columns, create
 
 revision = "0013"
 down_revision = "0012"
@@ -13,24 +12,8 @@ down_revision = "0012"
 
 def upgrade() -> None:
     """Make the tables."""
-    op.create_table(
-        "servers",
-        sa.Column("pid", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("role", sa.BigInteger, nullable=False),
-        sa.Column("began", sa.BigInteger, nullable=False),
-        sa.Column("address", TEXT, nullable=False),
-        sa.Column("secret", TEXT, nullable=False),
-        sa.Column("leaving", sa.Boolean, nullable=False),
-        sa.PrimaryKeyConstraint("pid", name="servers_key"),
-    )
-    op.create_table(
-        "claims",
-        sa.Column("stream", TEXT, nullable=False),
-        sa.Column(
-            "pid",
-            sa.BigInteger,
-            sa.ForeignKey("servers.pid", ondelete="CASCADE"),
-            nullable=False,
-        ),
-        sa.PrimaryKeyConstraint("stream", name="claims_key"),
-    )
+    pid = sa.Column("pid", sa.BigInteger, autoincrement=False, nullable=False)
+    others = columns("role BIGINT, began BIGINT, address TEXT, secret TEXT, leaving BOOLEAN")
+    create("servers", "pid", [pid, *others])
+    claimed_by = sa.ForeignKeyConstraint(["pid"], ["servers.pid"], ondelete="CASCADE")
+    create("claims", "stream", "stream TEXT, pid BIGINT", claimed_by)

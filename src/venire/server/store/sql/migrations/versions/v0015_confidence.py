@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
+from venire.server.store.sql.migrations import add
 
 revision = "0015"
 down_revision = "0014"
@@ -11,4 +10,4 @@ down_revision = "0014"
 
 def upgrade() -> None:
     """It is not known of the labels so far."""
-    op.add_column("labels", sa.Column("confidence", sa.Double()))
+    add("labels", "confidence DOUBLE NULL")
