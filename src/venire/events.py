@@ -50,6 +50,7 @@ __all__ = [
     "Observed",
     "Released",
     "Revised",
+    "Sufficed",
     "Withdrawn",
 ]
 
@@ -420,6 +421,25 @@ class Withdrawn(Event):
     def redo(self, engine: Any) -> None:
         """It is withdrawn."""
         engine.withdraw(self.item)
+
+
+@dataclass(frozen=True, slots=True)
+class Sufficed(Event):
+    """One labeler's word was enough: the item leaves with that class at the end of the slot."""
+
+    kind: ClassVar[str] = "leave_on"
+
+    item: ItemId
+    labeler: LabelerId
+    said: Hashable
+
+    def body(self) -> Any:
+        """Item, labeler and class."""
+        return [self.item, self.labeler, _scalar(self.said)]
+
+    def redo(self, engine: Any) -> None:
+        """It is enough again."""
+        engine.suffice(self.item, self.labeler, self.said)
 
 
 @dataclass(frozen=True, slots=True)

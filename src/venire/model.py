@@ -98,6 +98,7 @@ class ExitReason(_Word):
         "or it had the most labels that an item may have; it left with the verdict of least "
         "expected cost or, while costs do not count yet, the most probable one",
     )
+    LEAVE_ON = "leave_on", "a labeler whose word is enough for that class (leave_on) said it"
 
 
 class ItemStatus(_Word):

@@ -50,6 +50,7 @@ from venire.scheduling.kernel.desk import (
     FLOOR,
     KEEPS,
     LEAST,
+    LEAVE_ON,
     MAX_LABELS,
     MOST,
     SURE,
@@ -426,6 +427,10 @@ class BoundedQueue:
                 self._retire(row, EXHAUSTED, slot)
                 note_stand(self.desk, row, self.cursors)  # not held: nobody is left
 
+    def suffice(self, row: int, slot: int) -> None:
+        """One label was enough: the row leaves in this slot, whatever else is said of it."""
+        self._retire(row, LEAVE_ON, slot)
+
     def withdraw(self, row: int) -> None:
         """Withdraw a row, whatever its labels say."""
         self.queue.withdraw(row)
@@ -493,13 +498,15 @@ class BoundedQueue:
             self._retire(row, CONFIDENT, slot)
         elif self._full(row):
             self._retire(row, MAX_LABELS, slot)
-        elif row in self.retired:
+        elif row in self.retired and self.retired[row][0] != LEAVE_ON:
             self._recall(row, slot)
 
     def _retire(self, row: int, reason: int, slot: int) -> None:
         if row not in self.retired:
             self.retired[row] = (reason, int(self.desk.rows["group"][row]))
             self._move(row, self.nobody, slot)
+        elif self.retired[row][0] == LEAVE_ON:
+            reason = LEAVE_ON
         self.retired[row] = (reason, self.retired[row][1])
         set_due_row(self.desk, row, slot, reason)
 

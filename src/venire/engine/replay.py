@@ -182,7 +182,8 @@ def _settle_as(state: State, exits: Sequence[Exit]) -> None:
     codes = [registry.code.get(exit.verdict.label, -1) for exit in exits]
     _let_go(state.bounded, state.slot, rows, exits, codes)
     for row, exit, code in zip(rows, exits, codes, strict=True):
-        if state.gold.pop(exit.item, None) is None and departed.most:
+        known = state.gold.pop(exit.item, None), state.sufficed.pop(exit.item, None)
+        if known == (None, None) and departed.most:
             labels = state.raw.queue.labels_of(row)
             departed.add(exit.item, Kept(*labels, code, exit.verdict.confidence))
         registry.remove(row)

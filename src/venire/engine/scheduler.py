@@ -168,6 +168,23 @@ class Scheduler(Pictured):
         """Withdraw an item, without a verdict; its labels in flight are not waited for."""
         self._labelling.withdraw(item)
 
+    def suffice(self, item: ItemId, labeler: LabelerId, said: Hashable) -> None:
+        """What one labeler said is enough: an open item leaves with it at the end of the slot.
+
+        Nobody is given the item any more, and labels in flight are not waited for. Its confidence
+        is how probable that class is by all labels so far; it is not revised by them later. Only
+        the first such word of an item counts; what is said to be gold is its verdict all the same.
+
+        >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], ["illegal", "ok"], "everyone")
+        >>> s.arrive(Item("post-1", weight=8))
+        >>> s.observe([Label("post-1", "ann", "ok"), Label("post-1", "bob", "illegal")])
+        >>> s.suffice("post-1", "bob", "illegal")
+        >>> for e in s.close():
+        ...     print(e.verdict.label, round(e.verdict.confidence, 3), e.reason)
+        illegal 0.308 leave_on
+        """
+        self._labelling.suffice(item, labeler, said)
+
     def gold(
         self,
         item: ItemId,

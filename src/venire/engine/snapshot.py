@@ -278,6 +278,7 @@ def capture(state: State) -> Captured:
         "retired": list(state.raw.retired.items()),
         "nobody": state.raw.nobody,
         "gold": list(state.gold.items()),
+        **({"sufficed": list(state.sufficed.items())} if state.sufficed else {}),
         "costs": [[*pair, cost] for pair, cost in state.costs.items()],
         **({"families": list(state.families.items())} if state.families else {}),
         **({"tones": state.tones.state()} if state.tones else {}),
@@ -314,6 +315,7 @@ def unpack(snapshot: bytes) -> State:
     state.slot, state.events, state.quiet = head["slot"], head["events"], head["quiet"]
     state.heard = Heard(lists["heard"])
     state.gold = dict(head.get("gold", ()))
+    state.sufficed = dict(head.get("sufficed", ()))
     if "tones" in head:
         state.tones = Tones.restored(head["tones"])
     arrays = dict(follow)

@@ -58,6 +58,7 @@ class State:
         self.quiet = 0  # slots since something was outstanding
         self.heard = Heard()  # labels since competences were learned
         self.gold: dict[ItemId, int] = {}  # the class of outstanding items, where it is known
+        self.sufficed: dict[ItemId, int] = {}  # outstanding items for which one word was enough
         self.visits = Visits()
         self.tones = Tones()
         self.learner = self.new_learner()

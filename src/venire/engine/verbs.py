@@ -26,6 +26,7 @@ from venire.events import (
     Observed,
     Released,
     Revised,
+    Sufficed,
     Withdrawn,
 )
 from venire.model import (
@@ -44,7 +45,7 @@ from venire.model import (
 from venire.scheduling.base import Learning
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.kernel.desk import PENDING, REASONS, TOUCHES
-from venire.scheduling.kernel.verdicts import check_c
+from venire.scheduling.kernel.verdicts import check_c, probabilities
 
 if TYPE_CHECKING:
     from venire.estimators.families import Families
@@ -239,10 +240,12 @@ class Slots:
         state, r = self._state, self._state.queue.desk.rows[row]
         item = state.registry.remove(row)
         verdict = state.verdict(int(r["verdict"]), float(r["confidence"]))
-        reason = REASONS[r["reason"]]
+        reason, enough = REASONS[r["reason"]], state.sufficed.pop(item.id, None)
         if item.id in state.gold:
             verdict = state.verdict(state.gold.pop(item.id), 1.0)
             reason = ExitReason.CONFIDENT if reason == ExitReason.UNDECIDED else reason
+        elif enough is not None:
+            verdict = state.verdict(enough, float(probabilities(state.queue.desk, row)[enough]))
         elif state.departed.most:
             labels = state.queue.labels_of(row)
             state.departed.add(item.id, Kept(*labels, int(r["verdict"]), verdict.confidence))
@@ -473,9 +476,19 @@ class Labelling:
         revision = Revision(item, state.slot, before, verdict, labels)
         state.write(Revised(state.slot, revision))
 
+    def suffice(self, item: ItemId, labeler: LabelerId, said: Hashable) -> None:
+        """One labeler's word is enough."""
+        state, registry = self._state, self._state.registry
+        code, row = registry.class_of(item, said), registry.outstanding(item)
+        if item in state.sufficed:
+            return
+        state.sufficed[item] = code
+        state.bounded.suffice(row, state.slot)
+        state.write(Sufficed(state.slot, item, labeler, said))
+
     def withdraw(self, item: ItemId) -> None:
         state = self._state
-        state.gold.pop(item, None)
+        state.gold.pop(item, None), state.sufficed.pop(item, None)
         row = state.registry.outstanding(item)
         state.bounded.withdraw(row)
         state.registry.remove(row)

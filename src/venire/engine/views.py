@@ -208,6 +208,7 @@ class Views:
             state.departed.most,
             state.departed.state(),
             *([state.gold] if state.gold else []),
+            *([state.sufficed] if state.sufficed else []),
             *([state.costs] if state.costs else []),
             *([state.families] if state.families else []),
             *([state.tones.state()] if state.tones else []),

@@ -446,9 +446,21 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True)
+class Enough:
+    """One labeler's word was enough for the item to leave (the setting `leave_on`)."""
+
+    n: int
+    slot: int
+    at: float
+    labeler: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why an item was assigned to whom, and why it left, recomputed from the log.
 
+    `enough` is whose word alone it left on, if that was so.
     `beliefs`, if they were asked for, is how the posterior moved. If the replay takes too long,
     `complete` is false, and prices, alternatives and beliefs are left out.
     """
@@ -461,3 +473,4 @@ class Explanation:
     why: str
     complete: bool = True
     beliefs: tuple[Belief, ...] = ()
+    enough: Enough | None = None

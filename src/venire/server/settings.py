@@ -186,7 +186,12 @@ STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 LONGEST_ID: Final = 200
 
 #: Settings that are not stored while they are empty, so that servers from before them read streams.
-LATER: Final = frozenset({"families", "show_left", "guarantee", "guarantee_level", "expert_share"})
+LATER: Final = frozenset(
+    {"families", "show_left", "guarantee", "guarantee_level", "expert_share", "leave_on"}
+)
+
+#: What begins a name that stands for all labelers of a kind.
+KIND: Final = "kind:"
 
 #: The shortest slot, in seconds: the server has to close every one.
 MIN_SLOT: Final = 0.01
@@ -366,6 +371,13 @@ class StreamSettings(PageSettings):
     label it; one that leaves below it before its deadline is undecided."""
     deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1), Unit("slots")] | None = None
     """An item leaves at the latest so long after its arrival."""
+    leave_on: Annotated[
+        dict[Name, Annotated[tuple[Name, ...], Field(min_length=1, max_length=1000)]],
+        Field(max_length=1000),
+    ] = {}  # pydantic copies it
+    """Whose word is enough for a class, `{"illegal": ["ann", "kind:person"]}`: an item of which one
+    of these says it leaves as that at the end of the slot, and nobody else is asked. A labeler by
+    name, or all those on the panel of a kind."""
     label_budget: Annotated[int, Field(ge=0, le=2**53), Unit("labels")] | None = None
     """Labels in all; once they are spent, items leave with the labels they have."""
     budget: DailyBudget | None = None
@@ -442,6 +454,11 @@ class StreamSettings(PageSettings):
                 "got a guarantee without audits, by which it is tested: set audit_share, such as "
                 "0.05, and name somebody trusted on the panel"
             )
+        unknown = sorted(self.leave_on.keys() - set(self.classes))
+        if unknown:
+            raise ValueError(
+                f"leave_on names the class {unknown[0]!r}, expected one of {list(self.classes)}"
+            )
         if self.guarantee_level is not None and self.guarantee is None:
             raise ValueError("got guarantee_level without guarantee: set both, or neither")
         self._check_student()
@@ -469,6 +486,23 @@ class StreamSettings(PageSettings):
     def trusted(self) -> frozenset[str]:
         """The labelers whose word is gold."""
         return frozenset(m.id for m in self.panel if m.trusted and not m.retired)
+
+    def leaves_on(self, said: str, labeler: str) -> bool:
+        """Whether the word of this labeler is enough for a class.
+
+        >>> panel = [{"id": "ann", "kind": "person"}, {"id": "bob"}]
+        >>> rules = {"spam": ["kind:person"], "ok": ["bob"]}
+        >>> s = StreamSettings(classes=["spam", "ok"], panel=panel, leave_on=rules)
+        >>> s.leaves_on("spam", "ann"), s.leaves_on("spam", "bob"), s.leaves_on("ok", "bob")
+        (True, False, True)
+        """
+        named = self.leave_on.get(said, ())
+        return bool(named) and (labeler in named or self._kinds.get(labeler) in named)
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        """The labelers on the panel whose kind is known, as `leave_on` names it."""
+        return {who.id: f"{KIND}{who.kind}" for who in self.panel if who.kind is not None}
 
     @cached_property
     def retired(self) -> frozenset[str]:

@@ -26,6 +26,7 @@ from venire.events import (
     Observed,
     Released,
     Revised,
+    Sufficed,
     Withdrawn,
 )
 from venire.labels import LabelTable
@@ -58,7 +59,8 @@ class Recorded:
     how often each labeler was asked about each item, and what came of it; `said` the label of each
     pair that the log holds, `labelled_by` the labelers of each item, `exits` what happened to each
     item, and `prices` what a label of each labeler costs. `voices` are labelers who are models that
-    learn from the verdicts: what they said hangs on what they were taught.
+    learn from the verdicts: what they said hangs on what they were taught. `sufficed` are the pairs
+    of which what the labeler said was enough for the item to leave.
 
     >>> from venire import Item, Label, Labeler
     >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
@@ -82,6 +84,7 @@ class Recorded:
     items: list[ItemId] = field(default_factory=list)
     slots: int = 0
     voices: frozenset[LabelerId] = frozenset()
+    sufficed: set[Pair] = field(default_factory=set)
 
     @classmethod
     def of(
@@ -125,6 +128,8 @@ class Recorded:
                 self._answer((event.item, event.labeler), number, event)
             case Closed():
                 self.exits.update((e.item, e) for e in event.exits)
+            case Sufficed():
+                self.sufficed.add((event.item, event.labeler))
             case Joined():
                 self.prices[event.labeler.id] = event.labeler.price
             case _:
@@ -472,6 +477,8 @@ class _Running:
             self._pay(pair)
             self.out.labels.setdefault(pair[0], []).append(pair[1])
             self.engine.observe(event.label)
+            if pair in self.recorded.sufficed and pair[0] in registry.row:
+                self.engine.suffice(*pair, event.label.said)
 
     def _holds(self, event: Released) -> bool:
         """Whether the labeler holds the item, which may be otherwise once things are otherwise."""

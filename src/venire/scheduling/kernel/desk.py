@@ -120,6 +120,7 @@ CONFIDENT: Final = REASONS.index(ExitReason.CONFIDENT)  # from here on: no wait 
 DEADLINE: Final = REASONS.index(ExitReason.DEADLINE)
 BUDGET: Final = REASONS.index(ExitReason.BUDGET)
 UNDECIDED: Final = REASONS.index(ExitReason.UNDECIDED)  # below the confidence that it must reach
+LEAVE_ON: Final = REASONS.index(ExitReason.LEAVE_ON)
 
 # where a row stands with its limits (see limits.py)
 SHORT: Final = 1  # it needs labels: offered to labelers to whom the policy gives nothing

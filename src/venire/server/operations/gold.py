@@ -69,8 +69,11 @@ class GoldOperations:
         rows: Sequence[GoldIn],
         actor: Actor | str = PROGRAM,
         correct: bool = False,
+        labeler: str | None = None,
     ) -> list[Outcome]:
         """Add gold of any items; the outcome of each. The same again changes nothing.
+
+        `labeler` is the trusted labeler who says it, if it is one.
 
         The verdict of an item that has left becomes the gold, as a revision. Other gold for the
         same item is refused, or with `correct` takes the place of what was said before.
@@ -85,7 +88,8 @@ class GoldOperations:
             async for _, part in chunks(runtime, stream, len(rows)):
                 live, known = await self._look_up(stream, rows[part], known)
                 batch, moment = Batch(Actor.of(actor).key), runtime.moment()
-                step = partial(_add, live, rows[part], known, actor, batch, moment, correct)
+                given = live, rows[part], known, actor, batch, moment
+                step = partial(_add, *given, correct, labeler)
                 outcomes += await run_chunk(runtime, live, batch, part, step, commits)
             await committed(commits)
         return outcomes
@@ -187,8 +191,10 @@ def _add(
     batch: Batch,
     moment: Moment,
     correct: bool,
+    labeler: str | None,
 ) -> list[Outcome]:
-    outcomes = take_gold(live, rows, known, "sent", actor, batch, moment, correct)
+    given = live, rows, known, "sent", actor, batch, moment
+    outcomes = take_gold(*given, correct=correct, labeler=labeler)
     if batch.gold:
         subject = batch.gold[0].item if len(batch.gold) == 1 else None
         entry = audit_row(actor, moment.wall, "gold.add", live.name, subject, taken=len(batch.gold))

@@ -106,7 +106,9 @@ Kind = Literal["number", "text", "flag", "long", "json", "choice"]
 #: What belongs together, in the order of the form.
 GROUPS: Final = MappingProxyType(
     {
-        "When an item leaves": ["min_labels", "max_overlap", "min_confidence", "deadline_slots"],
+        "When an item leaves": [
+            *("min_labels", "max_overlap", "min_confidence", "deadline_slots", "leave_on"),
+        ],
         "Who labels what": ["policy", "learning", "open_panel", "unasked_labels", "families"],
         "Money and time": [
             *("default_weight", "delay_cost", "label_budget", "budget"),

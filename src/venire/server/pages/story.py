@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from venire.server.messages import Belief, Explanation, Given, ItemView, LabelView
+from venire.server.messages import Belief, Enough, Explanation, Given, ItemView, LabelView
 from venire.server.pages.rendering import percent
 
 #: How many classes the picture shows: those that are most probable at the end.
@@ -68,13 +68,15 @@ def story_of(
         for label in item.labels
     ]
     lines += [Line(b.at, "learned", _learned(b)) for b in told.beliefs if b.why == "learned"]
+    if told.enough is not None:
+        lines.append(Line(told.enough.at, "enough", _enough(told.enough)))
     if item.exit is not None:
         lines.append(Line(item.exit.at, "left", _left(item, told) + _by_costs(item, told, costs)))
     for revision in item.revisions:
         said = f"The verdict was revised from {revision.before} to {revision.verdict}"
         why = "by gold" if revision.confidence == 1 else f"at {percent(revision.confidence)}"
         lines.append(Line(revision.at, "revised", f"{said}, {why}."))
-    order = ("arrived", "asked", "learned", "label", "left", "late", "revised")
+    order = ("arrived", "asked", "learned", "label", "enough", "left", "late", "revised")
     return sorted(lines, key=lambda line: (line.at, order.index(line.kind)))
 
 
@@ -130,6 +132,13 @@ def _learned(belief: Belief) -> str:
     return (
         "The stream learned more about its labelers: by the same labels, "
         f"{name} is now {percent(p)}."
+    )
+
+
+def _enough(told: Enough) -> str:
+    return (
+        f"The word of {told.labeler} is enough for {told.said} (leave_on): nobody else is asked, "
+        "and the item leaves at the end of the slot."
     )
 
 

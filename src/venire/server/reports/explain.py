@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from venire.engine import Scheduler
 from venire.errors import Archived, FileError, InputError, MissingExtra, NotFound, StateError
-from venire.events import Arrived, Assigned, Closed, Event, Observed, Withdrawn
-from venire.model import Assignment, ItemStatus
-from venire.server.messages import Alternative, Belief, Explanation, Given
+from venire.events import Arrived, Assigned, Closed, Event, Observed, Sufficed, Withdrawn
+from venire.model import Assignment, ExitReason, ItemStatus
+from venire.server.messages import Alternative, Belief, Enough, Explanation, Given
 from venire.server.reports.event_json import exit_view, label_view, number
 from venire.server.settings import of_body
 from venire.server.store import EventRow, ItemRow, Storage, decode
@@ -67,8 +67,8 @@ OTHERS: Final = 5
 #: Limits: events replayed, events read, and seconds.
 MAX_REPLAYED, MAX_READ, MAX_SECONDS = 50_000, 500_000, 10.0
 
-#: Events of which those that name an item say who was assigned it, and when it left.
-_NAMING_ITEMS: Final = frozenset({"assigned", "closing", "closed", "withdrawn"})
+#: Events of which those that name an item say who was assigned it, and when and why it left.
+_NAMING_ITEMS: Final = frozenset({"assigned", "closing", "closed", "withdrawn", "leave_on"})
 
 #: ... and those that say what is believed of it.
 _MOVING_BELIEFS: Final = frozenset({"arrived", "observed"})
@@ -93,6 +93,7 @@ class AssignmentSearch:
         believes: bool = False,
     ) -> None:
         self.beliefs: list[Belief] = []
+        self.enough: Enough | None = None
         self._kinds = _NAMING_ITEMS | (_MOVING_BELIEFS if believes else frozenset())
         self._storage, self._item, self._stop = storage, item, stop
         self._seconds, self._until = seconds, seconds() + MAX_SECONDS
@@ -137,6 +138,9 @@ class AssignmentSearch:
                 [event] = decode([row])
                 if isinstance(event, Assigned) and _gives(event, self._item.id):
                     found.append(row)
+                if isinstance(event, Sufficed) and event.item == self._item.id:
+                    told = event.labeler, str(event.said)
+                    self.enough = Enough(row.n + 1, row.slot, row.at, *told)
                 if _left(event, self._item.id):
                     break
         except Stopped:
@@ -296,10 +300,12 @@ async def explain(runtime: Runtime, stream: str, item: str, believes: bool = Fal
     row = await runtime.read_committed(runtime.storage.item, stream, item)
     if row is None:
         raise await where(runtime, stream, item)
-    given, complete, beliefs = await _assignments(runtime, row, believes)
+    given, complete, beliefs, enough = await _assignments(runtime, row, believes)
     labels = await runtime.read(runtime.storage.labels_of, stream, item)
     left = None if row.status == ItemStatus.OPEN else exit_view(row)
     why = "it has not left" if left is None or left.reason is None else left.reason.meaning
+    if enough is not None and left is not None and left.reason == ExitReason.LEAVE_ON:
+        why = f"{enough.labeler} said {enough.said}, and its word is enough for that (leave_on)"
     return Explanation(
         item=item,
         arrived_slot=row.arrived_slot,
@@ -309,20 +315,21 @@ async def explain(runtime: Runtime, stream: str, item: str, believes: bool = Fal
         why=why,
         complete=complete,
         beliefs=beliefs,
+        enough=enough,
     )
 
 
 async def _assignments(
     runtime: Runtime, row: ItemRow, believes: bool
-) -> tuple[list[Given], bool, tuple[Belief, ...]]:
+) -> tuple[list[Given], bool, tuple[Belief, ...], Enough | None]:
     """Every assignment of the item; the search stops when its caller is cancelled."""
     stop = threading.Event()
 
-    def search() -> tuple[list[Given], bool, tuple[Belief, ...]]:
+    def search() -> tuple[list[Given], bool, tuple[Belief, ...], Enough | None]:
         clock = runtime.clock.monotonic
         found = AssignmentSearch(runtime.storage, row, stop, clock, believes)
         given, complete = found.find()
-        return given, complete, tuple(found.beliefs)
+        return given, complete, tuple(found.beliefs), found.enough
 
     try:
         return await runtime.threads.explain(search)

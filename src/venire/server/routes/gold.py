@@ -61,7 +61,7 @@ class GoldRoutes:
         rows = await read_list(
             request, GoldBody, most, lambda _, row: GoldIn(row["item"], row["label"]), CSV
         )
-        outcomes = await self._service.add_gold(stream, rows, who.actor, correct)
+        outcomes = await self._service.add_gold(stream, rows, who.actor, correct, who.labeler)
         counts = "accepted", "exists", "corrected", "refused"
         return await outcomes_answer(outcomes, *counts, notes=True)
 

@@ -71,8 +71,12 @@ def take_gold(
     moment: Moment,
     correct: bool = False,
     note: str | None = None,
+    labeler: str | None = None,
 ) -> list[Outcome]:
-    """Take gold; the outcome of each. What was said before is changed only to `correct` it."""
+    """Take gold; the outcome of each. What was said before is changed only to `correct` it.
+
+    `labeler` is the trusted labeler who says it, if it is one.
+    """
     outcomes, who = [], Actor.of(actor)
     for row in rows:
         outcome = _classify(live, row, known, correct)
@@ -95,6 +99,8 @@ def take_gold(
                 row.item, row.label, before, labels, corrects=corrects, warn=False
             ):
                 outcome = _not_learned(outcome, row.item)
+            if row.item in live.open and labeler is not None:
+                live.heard(row.item, labeler, row.label)
             live.collect(batch, moment)
             if wrong is None:
                 _add(live, said, batch, moment)

@@ -234,6 +234,7 @@ def _accept_new(
                 )
             )
             live.open[item].labels[labeler] = said
+            live.heard(item, labeler, said)
             taken[labeler] += 1
     for labeler, count in taken.items():
         live.labelers[labeler].labels += count
@@ -335,6 +336,7 @@ def answer(
     made = _answer(live, lease, said, late, expired, moment)
     if entry is not None:
         live.engine.observe(Label(item, labeler, said, confidence))
+        live.heard(item, labeler, said)
         entry.labels[labeler] = said
         entry.holders -= {labeler}
         batch.labels.append(

@@ -413,6 +413,11 @@ class LiveStream:
             self.pupil.unseen.append(entry.item.id)
         untracked(self.open)  # an insertion makes the collector track it again
 
+    def heard(self, item: str, labeler: str, said: str) -> None:
+        """A label or gold of an open item was taken: the item may leave on it alone."""
+        if self.settings.leaves_on(said, labeler):
+            self.engine.suffice(item, labeler, said)
+
     def withdraw(self, item: str, batch: Batch, moment: Moment) -> None:
         self.engine.withdraw(item)
         self.collect(batch, moment)

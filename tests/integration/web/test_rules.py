@@ -1,0 +1,35 @@
+"""The rules of a stream on its pages: the form of the settings, and the story of an item."""
+
+from __future__ import annotations
+
+from tests.integration.web.harness import InProcess, until
+
+LABELS = [
+    {"item": "post-1", "labeler": "gpt", "said": "ok"},
+    {"item": "post-1", "labeler": "ann", "said": "illegal"},
+]
+
+
+def make(server: InProcess, **more: object) -> None:
+    sent = {
+        "name": "posts", "classes": ["illegal", "ok"], "slot_seconds": 0.05, "min_labels": 3,
+        "panel": [{"id": "ann", "kind": "person"}, {"id": "gpt"}, {"id": "llama"}], **more,
+    }  # fmt: skip
+    assert server.call("POST", "/v1/streams", json=sent).status_code == 201
+
+
+def test_one_word_is_enough(server: InProcess) -> None:
+    make(server, leave_on={"illegal": ["kind:person"]})
+    items = [{"id": "post-1", "payload": "one"}]
+    assert server.call("POST", "/v1/streams/posts/items", json=items).status_code == 200
+    server.call("POST", "/v1/streams/posts/labels", json=LABELS)
+    until(lambda: server.call("GET", "/v1/streams/posts/items/post-1").json()["exit"] is not None)
+    page = server.call("GET", "/streams/posts/items/post-1?story=whole").text
+    assert "<dt>left because of</dt><dd>leave_on</dd>" in page
+    assert "The word of ann is enough for illegal (leave_on)" in page
+    assert "because ann said illegal, and its word is enough for that (leave_on)." in page
+    listed = server.call("GET", "/streams/posts/items?reason=leave_on").text
+    assert "post-1" in listed
+    form = server.call("GET", "/streams/posts/settings").text
+    assert 'name="leave_on"' in form
+    assert "kind:person" in form
