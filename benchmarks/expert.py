@@ -21,10 +21,10 @@ from benchmarks.real_data import SETS, load
 from venire.batch import label_recorded
 from venire.budget import Budget
 from venire.estimators import Auto
-from venire.estimators.base import Floats
 from venire.estimators.questions import questions
 from venire.estimators.scoring import right_shares
 from venire.labels import LabelTable
+from venire.tools.arrays import Floats
 
 PRICES, SHARE, LABELS = (10, 20), 0.1, 3
 #: Sets of at most this number of items are run: others take too long.

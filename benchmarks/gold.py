@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from benchmarks.real_data import SETS, load
 from venire.estimators import Auto
-from venire.estimators.base import Floats
 from venire.estimators.questions import chosen
 from venire.estimators.scoring import expected_calibration_error, right_shares
 from venire.estimators.truth.mixture import mixture_by_gold
 from venire.estimators.truth.skills import ToldSkills, told_skills
 from venire.estimators.truth.teaching import explanations
 from venire.labels import LabelTable
+from venire.tools.arrays import Floats
 
 Ints = NDArray[np.int64]
 

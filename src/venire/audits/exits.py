@@ -27,14 +27,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from venire.audits.intervals import SLACK, check_level, log_capital
 from venire.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from venire.tools.arrays import Bools, Floats
 
 #: The thresholds are one minus these multiples of the share that may be wrong; the last is all.
 MULTIPLES: Final = (0.5, 1.0, 2.0, 4.0, math.inf)

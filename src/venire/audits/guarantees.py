@@ -28,14 +28,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from venire.audits.intervals import SLACK, check_level, log_factorials, upper_count
 from venire.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from venire.tools.arrays import Bools, Floats, Ints
 
 #: Verdicts that pass err seldom, so more is bet on few errors: on Q of them in proportion to
 #: 1 / (Q + 1/2) ** POWER (Jeffreys' prior near 0).

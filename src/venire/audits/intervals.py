@@ -75,8 +75,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv, betaln, gammaln
 
 from venire.errors import InputError
-
-Floats = NDArray[np.float64]
+from venire.tools.arrays import Floats, Ints
 
 
 class Interval(NamedTuple):
@@ -323,8 +322,6 @@ def check_level(level: float) -> None:
 def _threshold(level: float) -> float:
     return float(-np.log1p(-level)) + SLACK
 
-
-Ints = NDArray[np.int64]
 
 #: The shares of the capital that are staked.
 STAKES: Final = np.geomspace(0.01, 0.95, 12)

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.audits.intervals import (
     Interval,
@@ -38,10 +37,7 @@ from venire.audits.intervals import (
 )
 from venire.audits.sampling import cells_of, halvings, merged
 from venire.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from venire.tools.arrays import Bools, Floats, Ints
 
 #: The value of a tie.
 HALF = 0.5

@@ -21,12 +21,9 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: Trusted labels from which cells are halved once more.
 ENOUGH = (80, 240)

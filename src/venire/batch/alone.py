@@ -24,11 +24,10 @@ from venire.batch.choice import Belief
 from venire.batch.labelers import FREE, Work
 from venire.errors import InputError
 from venire.estimators.given import Gold
+from venire.tools.arrays import Floats, Ints
 
 __all__ = ["Alone", "check_margin", "good_enough", "trial"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Gold items, drawn at random, that somebody must have labelled to be trusted alone.
 FEWEST: Final = 50

@@ -24,9 +24,7 @@ from venire.batch.journal import Entry, Journal
 from venire.batch.labelers import AWAY, FREE, NO_LABEL, Answer, BatchItem, Caller, Work, as_answer
 from venire.budget import Budget
 from venire.errors import GaveUp, InputError, NotNow
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 T = TypeVar("T")
 

@@ -51,10 +51,8 @@ from venire.estimators.screening.clones import CloneGroup, fit_panel, panel_pair
 from venire.estimators.voices import Voices
 from venire.labels import LabelTable, Names
 from venire.paper.accuracy import pair_evidence
+from venire.tools.arrays import Bools, Floats, Ints
 from venire.tools.compiling import threaded
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Two labelers are compared on at least this number of items; at SEEN items, half of what is seen
 #: is believed.
@@ -207,8 +205,6 @@ def owned(
             found.setdefault(members, []).append(group.correlation)
     return tuple(CloneGroup(names, float(np.mean(r))) for names, r in found.items())
 
-
-Bools = NDArray[np.bool_]
 
 #: Half the width of the draw that a value is multiplied by.
 NOISE: Final = 0.08

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.batch.choice import Belief
 from venire.batch.labelers import Pupil, Work
@@ -22,8 +21,7 @@ from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import InputError
 from venire.estimators.given import Gold
-
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Ints
 
 #: The share of a budget that an expert gets unless it is stated.
 SHARE: Final = 0.1

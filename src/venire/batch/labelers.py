@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.errors import InputError, VenireError
 from venire.estimators.families import Families
 from venire.labels import LabelTable, Names
 from venire.model import MOST_PRICE, MOST_WEIGHT, ItemId, LabelerId
+from venire.tools.arrays import Floats, Ints
 
 
 class Pupil(Protocol):
@@ -35,9 +35,6 @@ class Teachable(Protocol):
     def join_batch(self, contents: Sequence[Any]) -> Pupil:
         """Its seat in the batch."""
 
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What stands for the class that was said: nobody was asked, there was an answer without a label,
 #: or the labeler was away.

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.batch.alone import Alone
 from venire.batch.choice import decide, owned
@@ -32,9 +31,7 @@ from venire.estimators.voices import Voices
 from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like
 from venire.model import ExitReason, Verdict
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: So many labelers, those who cost or said most, are left out one by one for the report.
 MOST_LEFT_OUT = 50

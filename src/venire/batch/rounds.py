@@ -43,11 +43,7 @@ from venire.estimators.given import Gold
 from venire.estimators.voices import Voices, voices_of
 from venire.labels import LabelTable
 from venire.labels.sources.columns import like
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
+from venire.tools.arrays import Bools, Floats, Ints
 
 #: The labels of a round, as a share of those that there are, and the least number.
 GROWTH: Final = 0.05

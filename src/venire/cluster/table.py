@@ -26,6 +26,7 @@ from venire.estimators.one_coin import CoinModel, Hits
 from venire.labels import LabelTable, Names, Repeats
 from venire.labels.partitions import Partitions, Spread, whole_table
 from venire.labels.table import Codes
+from venire.tools.arrays import Floats
 
 if TYPE_CHECKING:
     from venire.cluster.partitions import Place, Progress
@@ -388,8 +389,6 @@ def _kept(part: Part, function: Callable[..., LabelTable], *arguments: Any) -> P
     table = function(part.table, *arguments)
     return part if table is part.table else Part(table)
 
-
-Floats = NDArray[np.float64]
 
 #: The counts that a model returns.
 COUNTS: dict[type[Any], Any] = {FullModel: Soft, CoinModel: Hits}

@@ -58,13 +58,12 @@ from venire.scheduling.kernel.desk import (
     UNDECIDED,
     Desk,
 )
-from venire.scheduling.kernel.rows import LABELER, ROW, VOUCHED, Bools, Ints, revalue, set_due_row
+from venire.scheduling.kernel.rows import LABELER, ROW, VOUCHED, revalue, set_due_row
+from venire.tools.arrays import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from venire.engine.queue import Queue
 
-
-Floats = NDArray[np.float64]
 
 STEP: Final = 0.1
 MEMORY: Final = 8.0  # slots over which spending is averaged

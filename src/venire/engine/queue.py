@@ -56,8 +56,9 @@ from venire.scheduling.kernel.desk import (
     grow_touches,
     link,
 )
-from venire.scheduling.kernel.rows import Bools, Ints, look_up, never_due_row, revalue
+from venire.scheduling.kernel.rows import look_up, never_due_row, revalue
 from venire.scheduling.kernel.verdicts import believe, decide_row, depart, let_go_row
+from venire.tools.arrays import Bools, Ints
 
 #: How many labelers must have come, and of how many one may have come again.
 CAME, ONE_IN = 20, 20

@@ -35,7 +35,6 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from venire.estimators.base import Floats
 from venire.estimators.dawid_skene import DawidSkene, fitted_prior, full_model
 from venire.estimators.given import (
     Gold,
@@ -70,6 +69,7 @@ from venire.labels.partitions import (
 from venire.labels.sources import as_labels
 from venire.labels.table import has_several, several_labels
 from venire.paper.accuracy import one_coin
+from venire.tools.arrays import Floats
 
 #: A class is clearly rarer if its share is lower by this many standard errors.
 CLEAR: Final = 3.0

@@ -22,7 +22,6 @@ from venire.estimators.anchored import (
     prior_votes,
     silenced,
 )
-from venire.estimators.base import Floats
 from venire.estimators.calibration import discounted
 from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.families import (
@@ -52,6 +51,7 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total
 from venire.labels.sources import as_labels
 from venire.labels.table import several_labels
+from venire.tools.arrays import Floats
 
 
 class Basis(StrEnum):

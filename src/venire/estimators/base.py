@@ -25,6 +25,7 @@ from venire.estimators.convergence import Monitor, Step
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Partitions, Spread, Table, name_draws
+from venire.tools.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,8 +94,6 @@ class Parameters:
                 setattr(self, name, value)
         return self
 
-
-Floats = NDArray[np.float64]
 
 #: Learned probabilities stay this far from 0 and 1, so that no logarithm is infinite.
 TINY: Final = 1e-10

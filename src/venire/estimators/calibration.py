@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import BaseEstimator
 from venire.estimators.passes.vote_counts import certain_share, dependence_pass
 from venire.estimators.votes import implied_confusions
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, total
+from venire.tools.arrays import Floats
 
 
 def temper(posteriors: ArrayLike, temperature: ArrayLike) -> Floats:

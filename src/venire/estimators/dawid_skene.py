@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import TINY, BaseEstimator, Floats
+from venire.estimators.base import TINY, BaseEstimator
 from venire.estimators.convergence import Monitor
 from venire.estimators.given import (
     ClassPrior,
@@ -52,6 +52,7 @@ from venire.estimators.passes.em import count_pass, full_pass, pair_pass, share_
 from venire.labels import LabelTable
 from venire.labels.partitions import Partitions, Spread, Table
 from venire.labels.sources import as_labels
+from venire.tools.arrays import Floats
 
 
 def best_names(joint: Floats) -> NDArray[np.intp]:

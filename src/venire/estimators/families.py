@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import TINY, Floats
+from venire.estimators.base import TINY
 from venire.estimators.calibration import residual_dependence
 from venire.estimators.screening.clones import CloneGroup, Clones
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Spread, Table, kept, labels_given, name_codes, total
 from venire.labels.table import keep_labelers
+from venire.tools.arrays import Floats
 
 #: The family of each labeler by name, as the user declares it.
 Families = Mapping[Any, Hashable]

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import TINY, Floats
+from venire.estimators.base import TINY
 from venire.estimators.passes.vote_counts import vote_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total
 from venire.labels.table import keep_items
 from venire.paper.accuracy import one_coin
+from venire.tools.arrays import Floats
 
 Gold = Mapping[Any, Hashable]
 History = Mapping[Any, ArrayLike]

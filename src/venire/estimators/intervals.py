@@ -26,12 +26,13 @@ from typing import Any, Final
 import numpy as np
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import BaseEstimator
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import draw_pass
 from venire.estimators.passes.vote_counts import certain_share, dependence_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import labels_given, total
+from venire.tools.arrays import Floats
 
 #: Sweeps that are kept, and burn-in sweeps before them.
 SWEEPS: Final = 500

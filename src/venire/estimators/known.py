@@ -9,13 +9,14 @@ from typing import Any, Self
 import numpy as np
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import BaseEstimator
 from venire.estimators.convergence import Monitor
 from venire.labels import LabelTable
 from venire.labels.partitions import each, total
 from venire.labels.sources import as_labels
 from venire.model import Labeler
 from venire.paper.accuracy import vote_weight
+from venire.tools.arrays import Floats
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import TINY, BaseEstimator, Floats
+from venire.estimators.base import TINY, BaseEstimator
 from venire.estimators.convergence import Monitor
 from venire.estimators.given import (
     ClassPrior,
@@ -28,6 +28,7 @@ from venire.estimators.spectral import MIN_OVERLAP, SignRule, rank_one_start, sp
 from venire.labels import LabelTable
 from venire.labels.partitions import Partitions, Table
 from venire.labels.sources import as_labels
+from venire.tools.arrays import Floats
 
 
 class Hits(NamedTuple):

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.auto import Auto
-from venire.estimators.base import Floats
 from venire.estimators.families import Families
 from venire.estimators.given import Gold, gold_classes
 from venire.estimators.truth.mixture import Mixture, candidate_rows, weighed
@@ -34,8 +33,7 @@ from venire.estimators.truth.sample import gold_sample
 from venire.estimators.truth.teaching import explanations
 from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table
-
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: Labelers who are explanations of their own here: those of most weight.
 MOST_ALONE: Final = 150

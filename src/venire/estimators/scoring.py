@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from venire.errors import InputError
-
-Floats = NDArray[np.float64]
+from venire.tools.arrays import Floats
 
 #: Classes whose probabilities differ by no more than this from the largest are tied.
 TIE: Final = 1e-9

@@ -35,12 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import Floats
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total
+from venire.tools.arrays import Floats, Ints
 from venire.tools.compiling import threaded
 
-Ints = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
 
 

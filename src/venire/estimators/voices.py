@@ -16,12 +16,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.labels import Names
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: A labeler has one voice until this number of its answers had a confidence.
 FEWEST: Final = 20

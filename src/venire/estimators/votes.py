@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import BaseEstimator
 from venire.estimators.convergence import Monitor
 from venire.estimators.given import Gold, gold_votes, shares_by
 from venire.estimators.passes.vote_counts import agreement_pass, count_labels, vote_pass
@@ -17,6 +17,7 @@ from venire.estimators.scoring import TIE
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, labels_given, total
 from venire.labels.sources import as_labels
+from venire.tools.arrays import Floats
 
 #: Pseudo-labels of the whole panel in each row, so that one label makes nobody infallible.
 PANEL_LABELS: Final = 2.0

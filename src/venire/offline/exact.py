@@ -27,15 +27,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.offline.instance import Block, Instance, value_of
 from venire.offline.one_item import workspace_for
 from venire.offline.prices import find_prices, gains
 from venire.offline.schedule import plan
-
-Floats = NDArray[np.float64]
+from venire.tools.arrays import Floats
 
 #: An option: a labeler, its evidence, and the slots of its phase within the window.
 Option = tuple[int, float, tuple[int, ...]]

@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: An item, a labeler and the slot in which it labels the item.
 Block = tuple[int, int, int]

@@ -31,9 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.offline.instance import Problem
+from venire.tools.arrays import Floats
 from venire.tools.compiling import inlined, kernel
-
-Floats = NDArray[np.float64]
 
 #: The most nodes of a branch and bound.
 NODES: Final = 300

@@ -52,9 +52,8 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.offline.instance import Instance, Problem
 from venire.offline.one_item import Workspace, best_set, workspace_for
+from venire.tools.arrays import Floats, Ints
 from venire.tools.compiling import kernel
-
-Floats = NDArray[np.float64]
 
 
 @kernel
@@ -303,8 +302,6 @@ def _level(instance: Instance) -> float:
             high = middle
     return math.exp(low)
 
-
-Ints = NDArray[np.int64]
 
 #: Levels of evidence, as shares of the demand at the known prices.
 LEVELS: Final = np.array([0.5, 0.7, 0.85, 1.0, 1.15, 1.4, 2.0])

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from venire.offline.instance import Block, Instance, Problem
 from venire.offline.one_item import Workspace, best_set, workspace_for
+from venire.tools.arrays import Floats
 from venire.tools.compiling import inlined, kernel
-
-Floats = NDArray[np.float64]
 
 
 class Book(NamedTuple):

@@ -51,8 +51,7 @@ from venire.errors import InputError
 from venire.estimators.base import BaseEstimator
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable
-
-Floats = NDArray[np.float64]
+from venire.tools.arrays import Floats
 
 #: The share of each class in the verdict on each item, items x classes: 1 for the verdict, 1/t
 #: each in a tie of t, and nothing in the row of an item that nobody labelled.

@@ -26,9 +26,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from venire.errors import InputError
+from venire.tools.arrays import Floats
 
 __all__ = [
     "RHO",
@@ -48,7 +49,6 @@ __all__ = [
     "vote_weight",
 ]
 
-Floats = NDArray[np.float64]
 
 #: The lowest error rate that is believed: once in a million labels.
 RHO: Final = 1e-6

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError
-from venire.paper.accuracy import Floats, evidence
+from venire.paper.accuracy import evidence
+from venire.tools.arrays import Floats
 
 __all__ = [
     "MAX_LABELERS",

@@ -26,10 +26,7 @@ from venire.paper.accuracy import (
     pair_evidence,
     vote_weight,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
+from venire.tools.arrays import Floats, Ints
 
 #: Arrays with an entry for each row that some policies use: a policy says which (`Policy.per_row`).
 PER_ROW: Final = ("cases", "stalls", "bids")

@@ -12,6 +12,7 @@ from venire.display import COLOURS, axes_for, block, facts, table
 from venire.paper import utility
 from venire.paper.accuracy import evidence, on_grid
 from venire.scheduling.kernel.desk import REASONS
+from venire.tools.arrays import Floats
 from venire.tools.compiling import inlined, kernel
 
 if TYPE_CHECKING:
@@ -88,8 +89,6 @@ def plot_run(run: Run, axes: Axes | None = None) -> Axes:
     axes.legend(frameon=False)
     return axes
 
-
-Floats = NDArray[np.float64]
 
 earned = inlined(utility.earned)
 

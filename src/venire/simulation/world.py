@@ -22,6 +22,7 @@ from venire.errors import InputError
 from venire.labels import LabelTable
 from venire.model import MOST_WEIGHT, Item, Labeler
 from venire.scheduling.by_name import made_of
+from venire.tools.arrays import Floats
 
 #: The most excluded labelers that are listed for an item; with more it gets a group.
 FEW = 4
@@ -161,8 +162,6 @@ def _number(text: str) -> float:
 
 #: The paper's weights: 3, 4, ..., 10, equally likely.
 PAPER_WEIGHTS = tuple(range(3, 11))
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.tools.arrays import Floats
 from venire.tools.lazy import library
 
 #: A matrix with a row for each item, dense or sparse.
@@ -142,8 +143,6 @@ def _hashings() -> tuple[Any, ...]:
     characters = text.HashingVectorizer(n_features=PLACES, analyzer="char_wb", ngram_range=(3, 3))
     return words, characters
 
-
-Floats = NDArray[np.float64]
 
 #: What logistic regression is held back by; the first is the strongest.
 STRENGTHS: Final = (0.03, 0.3, 3.0)

@@ -30,7 +30,8 @@ import numpy as np
 from venire.events import Closed, GoldGiven, Observed, Withdrawn
 from venire.labels import LabelTable
 from venire.model import Label, Labeler
-from venire.student.student import MOST, Ints, Taught, lessons, with_voices
+from venire.student.student import MOST, Taught, lessons, with_voices
+from venire.tools.arrays import Ints
 
 if TYPE_CHECKING:
     from venire.engine import Scheduler

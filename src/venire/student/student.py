@@ -44,6 +44,7 @@ from venire.estimators.families import weighted_posteriors
 from venire.labels import LabelTable
 from venire.labels.table import keep_labels
 from venire.student.models import STRENGTHS, Features, Linear, Model, Rows, Seen, fit_model, rows_of
+from venire.tools.arrays import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from venire.engine import Scheduler
@@ -85,10 +86,6 @@ def lessons(
                 q[i], known[i] = np.eye(len(code))[code[told[item]]], True
     return Lessons(q, known)
 
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: Fewer items than this teach nothing.
 FEWEST: Final = 30

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.auto import Auto
@@ -23,14 +22,13 @@ from venire.labels import LabelTable
 from venire.labels.sources import as_truth
 from venire.model import Exit, ItemId, LabelerId
 from venire.panels.yardstick import Estimate, Yardstick
+from venire.tools.arrays import Floats
 from venire.whatif.reruns import Drawn, Plan, Recorded, Rerun, rerun
 
 #: Blocks of consecutive items whose means are compared.
 BLOCKS: Final = 20
 
 MEASURES: Final = ("right", "labels", "money", "wait")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

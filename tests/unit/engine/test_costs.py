@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from venire import Exit, Item, Label, Labeler, LearnWhileServing, Realised, Scheduler
 from venire.costs import Costs
-from venire.scheduling.base import Belief, Floats
+from venire.scheduling.base import Belief
 from venire.scheduling.kernel.verdicts import charged, decide_apart, leaning
 from venire.scheduling.learning.estimates import Guess, distinct_classes
+from venire.tools.arrays import Floats
 
 CLASSES = ("keep", "remove")
 COSTS: Costs = {("remove", "keep"): 20.0, ("keep", "remove"): 1.0}

@@ -10,10 +10,11 @@ from tests.unit.estimators.panels import World, coin_world, full_world
 from tests.unit.estimators.worlds import simulate
 from venire.errors import InputError
 from venire.estimators import Auto, DawidSkene, OneCoin, skill_intervals
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import BaseEstimator
 from venire.estimators.intervals import dependence, implied_intervals, why_wide
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
+from venire.tools.arrays import Floats
 
 #: (classes, labelers, items, labels an item): sparse and dense panels.
 SHAPES = [

@@ -9,11 +9,11 @@ from tests.unit.estimators import rare_reference as reference
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
 from venire.estimators import Anchored, anchored
 from venire.estimators.anchored import agreed_shares, clearly_rarer, purity, unmixed
-from venire.estimators.base import Floats
 from venire.estimators.families import weighted_posteriors
 from venire.estimators.given import gold_votes
 from venire.estimators.votes import vote_shares
 from venire.labels import LabelTable
+from venire.tools.arrays import Floats
 
 
 def world(share: float, seed: int, items: int = 900, labels: int = 4) -> tuple[LabelTable, Ints]:

@@ -13,7 +13,8 @@ from venire.errors import InputError
 from venire.estimators.streaming.drift import PER, SIZES, DriftMonitor
 from venire.estimators.streaming.estimator import Streaming
 from venire.estimators.streaming.state import watch
-from venire.paper.accuracy import Floats, one_coin
+from venire.paper.accuracy import one_coin
+from venire.tools.arrays import Floats
 
 
 def soft(rng: np.random.Generator, truth: Any, panel: float = 0.75, labels: int = 4) -> Floats:

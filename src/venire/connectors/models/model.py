@@ -29,13 +29,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.batch import Answer, NoAnswer
 from venire.errors import InputError, UnknownName, VenireError
+from venire.tools.arrays import Floats
 from venire.tools.lazy import library
-
-Floats = NDArray[np.float64]
 
 #: What the numbers of a model may be.
 KINDS: Final = ("probabilities", "logits")

@@ -13,13 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.passes.em import arrange
 from venire.labels import Codes, LabelTable
-
-Floats = NDArray[np.float64]
+from venire.tools.arrays import Floats
 
 #: The fewest labels of a block: below that, starting a thread costs more than it saves.
 LABELS: Final = 1 << 15

@@ -23,11 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.tools import splitmix
+from venire.tools.arrays import Floats, Ints
 from venire.tools.compiling import inlined, threaded
 from venire.tools.splitmix import GOLDEN
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Items whose sigmoids are taken together.
 CHUNK: Final = 512

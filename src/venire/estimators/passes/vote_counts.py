@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.tools.arrays import Floats
 from venire.tools.compiling import threaded
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 #: How much stronger the dependence of labels is than the posteriors show, and the number of pairs

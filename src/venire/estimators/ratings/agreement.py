@@ -6,15 +6,14 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total, vote_counts, vote_entropies
 from venire.labels.sources import as_table
 from venire.labels.sources.truth import as_ordered, numbers_of
+from venire.tools.arrays import Floats
 
-Floats = NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
 
 

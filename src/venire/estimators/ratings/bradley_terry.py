@@ -16,8 +16,7 @@ from venire.estimators.base import Parameters
 from venire.estimators.convergence import Monitor
 from venire.estimators.frames import Backend, frame_of
 from venire.labels.sources.truth import COMPARISON_COLUMNS, Comparisons, as_comparisons
-
-Floats = NDArray[np.float64]
+from venire.tools.arrays import Floats
 
 #: The start, the bounds and the tolerance of learning the spread.
 _FIRST_SPREAD, _SPREADS, _SETTLED = 2.0, (0.1, 10.0), 0.01

@@ -24,13 +24,14 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import BaseEstimator
 from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene import full_model
 from venire.estimators.given import Soft
 from venire.estimators.ratings.agreement import alpha_of, coincidences
 from venire.labels.partitions import Partitions, Table, total
 from venire.labels.sources.truth import as_ordered, numbers_of
+from venire.tools.arrays import Floats
 
 #: Pairs of classes that would meet less often than this by chance are ignored.
 _FEWEST: Final = 10.0

@@ -16,8 +16,7 @@ from venire.estimators.convergence import Monitor
 from venire.estimators.frames import Backend, frame_of
 from venire.labels import LabelTable
 from venire.labels.sources.truth import as_ratings
-
-Floats = NDArray[np.float64]
+from venire.tools.arrays import Floats
 
 #: Pseudo-labels of each labeler, with the panel's variance.
 VARIANCE_LABELS: Final = 4.0

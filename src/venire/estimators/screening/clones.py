@@ -25,11 +25,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import bdtrc, betaln, ndtr, ndtri, xlog1py, xlogy
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import BaseEstimator
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, gathered, labels_given, total
 from venire.labels.sources import as_labels
 from venire.labels.table import drop_empty, keep_labels
+from venire.tools.arrays import Floats
 
 #: A pair that stands out by more than this is left out when the l are fitted.
 OUTLIER: Final = 3.0

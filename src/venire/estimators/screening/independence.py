@@ -33,13 +33,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.estimators.base import Floats
 from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.screening.clones import manageable
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, item_draws, label_draws, said_counts
-
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: Up to this excess the errors pass for independent, from the other on they do not.
 INDEPENDENT: Final = 0.3

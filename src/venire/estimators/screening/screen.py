@@ -10,13 +10,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import BaseEstimator
 from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.given import Gold, GoldVotes, gold_votes
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Table, kept, labels_given, said_counts, total, vote_counts
 from venire.labels.sources import as_labels
 from venire.labels.table import has_several, keep_labelers, several_labels
+from venire.tools.arrays import Floats
 
 #: A labeler who says one class with at least this share, in at least this many labels, is tested.
 MOSTLY: Final = 0.95

@@ -53,10 +53,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.tools.arrays import Floats, Ints
 from venire.tools.compiling import inlined, kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: The false-alarm probability refers to this many labels of a labeler.
 PER: Final = 1000

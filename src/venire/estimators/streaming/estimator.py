@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.auto import Auto
@@ -36,9 +36,7 @@ from venire.estimators.streaming.state import (
 )
 from venire.labels import LabelTable, Names, Repeats
 from venire.paper.accuracy import clamp_confusions, one_coin
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Bools, Floats, Ints
 
 
 class StreamViews(Parameters):
@@ -178,7 +176,6 @@ def _ints(numbers: Iterable[int]) -> Ints:
     return np.fromiter(numbers, dtype=np.int64)
 
 
-Bools = NDArray[np.bool_]
 Model = Literal["dawid-skene", "one-coin"]
 
 #: Right and wrong pseudo-labels of a newcomer, in each class.

@@ -33,14 +33,13 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.estimators.base import TINY, Floats
+from venire.estimators.base import TINY
 from venire.estimators.families import weighted_posteriors
 from venire.estimators.screening.independence import USUAL, Pairs
 from venire.estimators.streaming.drift import DriftMonitor
 from venire.labels import Codes, LabelTable, Names, Repeats
 from venire.labels.table import slice_items
-
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: Columns of a remembered label.
 ITEM, LABELER, SAID, WATCHED = range(4)

@@ -20,12 +20,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.estimators.truth.logit import softmax
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: Log-temperatures tried, and the spread of their prior; shares of items on which everybody may be
 #: wrong, and the mean of their prior.

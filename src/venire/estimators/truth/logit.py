@@ -10,11 +10,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
+from venire.tools.arrays import Floats, Ints
 
 #: Newton steps; a handful is enough, since the penalised likelihood is concave.
 STEPS: Final = 50

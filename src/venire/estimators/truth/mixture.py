@@ -35,18 +35,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from venire.estimators.base import Floats
 from venire.estimators.truth.calibration import Calibration, fitted_calibration
 from venire.estimators.truth.logit import Logit, fit_logit, log_sums, softmax
 from venire.estimators.truth.sample import Sample, centred, gold_sample
 from venire.estimators.votes import soft_counts
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Table, each, total
-
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: Prior masses: of aggregates, of labelers alone, of votes taught by gold; among the aggregates
 #: the default has DEFAULT times the mass of another.

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, pieces, total
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: With more gold items than this, only this number, evenly spread, is learned from: by then every
 #: weight is known, and a stream that learns anew all the time must not slow down.

@@ -21,14 +21,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from venire.estimators.base import Floats
 from venire.estimators.truth.mixture import Mixture, mixed
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total
-
-Ints = NDArray[np.int64]
+from venire.tools.arrays import Floats, Ints
 
 #: What the labels alone are worth, in labels whose truth is known. Chosen on half of the sets.
 PRIOR: Final = 20.0

@@ -8,7 +8,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.estimators.anchored import Anchored
 from venire.estimators.dawid_skene import DawidSkene
@@ -17,13 +16,11 @@ from venire.estimators.truth.skills import ToldSkills, told_skills
 from venire.estimators.votes import MajorityVote
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total
+from venire.tools.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from venire.estimators.base import BaseEstimator
 
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What confidences rest on without gold.
 ALONE: Final = "by labels alone"

@@ -24,6 +24,7 @@ from venire.labels.sources.build import (
 from venire.labels.sources.columns import Coded, first_row, like
 from venire.labels.sources.files import is_path
 from venire.labels.sources.sheets import TRUTH_COLUMNS
+from venire.tools.arrays import Ints
 from venire.tools.csv_rows import number
 
 __all__ = [
@@ -43,7 +44,6 @@ __all__ = [
     "truth_of",
 ]
 
-Ints = NDArray[np.int64]
 
 #: What the columns of a table of comparisons are called.
 COMPARISON_COLUMNS: Final = ("left", "right", "worker", "winner")

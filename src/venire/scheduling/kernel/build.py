@@ -25,7 +25,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.kernel.desk import (
@@ -59,9 +58,8 @@ from venire.scheduling.kernel.rows import (
     revalue,
 )
 from venire.scheduling.kernel.verdicts import add_up, add_votes, confidence_in
+from venire.tools.arrays import Ints
 from venire.tools.compiling import inlined, kernel
-
-Ints = NDArray[np.int64]
 
 
 @inlined

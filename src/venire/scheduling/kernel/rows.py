@@ -33,7 +33,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.scheduling.kernel.desk import (
     BARRED,
@@ -53,6 +52,7 @@ from venire.scheduling.kernel.desk import (
     WHEEL,
     Desk,
 )
+from venire.tools.arrays import Bools, Ints
 from venire.tools.compiling import inlined, kernel
 
 
@@ -297,9 +297,6 @@ def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int
 
     return settle
 
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # the columns of labels that come in
 ROW: Final = 0

@@ -17,7 +17,7 @@ from venire.errors import InputError
 from venire.estimators.voices import N_TONES
 from venire.paper import utility
 from venire.paper.accuracy import RHO, on_grid
-from venire.scheduling.base import Belief, Floats, Ints
+from venire.scheduling.base import Belief
 from venire.scheduling.kernel.desk import (
     BARRED,
     BELIEVED,
@@ -27,6 +27,7 @@ from venire.scheduling.kernel.desk import (
     PRICED,
     Desk,
 )
+from venire.tools.arrays import Floats, Ints
 from venire.tools.compiling import inlined, kernel
 
 

@@ -65,7 +65,7 @@ from venire.estimators.truth.calibration import certainty_by_gold, without_own_g
 from venire.estimators.voices import N_TONES
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence, clamp_confusions, one_coin
-from venire.scheduling.base import Floats, Ints
+from venire.tools.arrays import Floats, Ints
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -27,7 +27,7 @@ from venire.estimators.by_name import estimator_of
 from venire.estimators.one_coin import OneCoin
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence
-from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Policy
+from venire.scheduling.base import Belief, Kernels, Learner, Learning, Policy
 from venire.scheduling.kernel.build import compiled
 from venire.scheduling.kernel.desk import (
     DROPPED,
@@ -43,6 +43,7 @@ from venire.scheduling.kernel.queues import begin_serving
 from venire.scheduling.kernel.rows import may_take, set_due
 from venire.scheduling.learning.estimates import RHO, Estimate, distinct_classes
 from venire.scheduling.learning.while_serving import LONGEST, Periods
+from venire.tools.arrays import Ints
 from venire.tools.compiling import kernel
 from venire.tools.draws import below
 

@@ -53,7 +53,7 @@ from venire.errors import InputError, UnknownName
 from venire.estimators.auto import Auto
 from venire.estimators.base import BaseEstimator
 from venire.estimators.by_name import estimator_of
-from venire.scheduling.base import Belief, Ints, Learner, Learning, Policy
+from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.learning.estimates import (
     BETTER_THAN_CHANCE,
     Arrays,
@@ -61,6 +61,7 @@ from venire.scheduling.learning.estimates import (
     Memory,
     distinct_classes,
 )
+from venire.tools.arrays import Ints
 
 Model = Literal["dawid-skene", "one-coin"]
 

@@ -71,7 +71,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from venire.errors import InputError
-from venire.scheduling.base import Floats, Kernels, Policy, PolicyMemory
+from venire.scheduling.base import Kernels, Policy, PolicyMemory
 from venire.scheduling.kernel.build import compiled
 from venire.scheduling.kernel.desk import COUNTER, PRICED, ROWS, SETTING, STALLS, TOUCHES, Desk
 from venire.scheduling.kernel.queues import begin_serving, make_heap
@@ -101,6 +101,7 @@ from venire.scheduling.policies.waterfill import (
     wanted,
 )
 from venire.scheduling.policies.waterfill import MEMORY as SALES
+from venire.tools.arrays import Floats
 from venire.tools.compiling import inlined, kernel
 
 #: Slots forecast; half of `desk.ahead`, whose other half holds the sums.

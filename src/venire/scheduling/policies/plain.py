@@ -44,6 +44,7 @@ from venire.scheduling.kernel.rows import (
 )
 from venire.scheduling.kernel.verdicts import probabilities
 from venire.scheduling.policies.greedy import take
+from venire.tools.arrays import Bools
 from venire.tools.compiling import inlined, kernel
 
 residual = inlined(utility.residual)
@@ -182,7 +183,6 @@ class PythonPolicy(_Unchanging):
 
 
 Rows = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @kernel

@@ -72,7 +72,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.scheduling.base import Floats, Kernels, Policy, PolicyMemory
+from venire.scheduling.base import Kernels, Policy, PolicyMemory
 from venire.scheduling.kernel.build import compiled
 from venire.scheduling.kernel.desk import (
     BARRED,
@@ -103,6 +103,7 @@ from venire.scheduling.kernel.rows import (
     set_due,
 )
 from venire.scheduling.policies.greedy import bound, file_row, refile_at, score, take
+from venire.tools.arrays import Floats
 from venire.tools.compiling import inlined, kernel
 
 Ints = NDArray[np.int32]

@@ -37,7 +37,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.scheduling.base import Floats, Kernels, Policy, PolicyMemory
+from venire.scheduling.base import Kernels, Policy, PolicyMemory
 from venire.scheduling.kernel.build import compiled
 from venire.scheduling.kernel.desk import (
     EXHAUSTED,
@@ -79,6 +79,7 @@ from venire.scheduling.policies.realised.queue_price import (
     clear_bins,
     find_price,
 )
+from venire.tools.arrays import Floats
 from venire.tools.compiling import inlined, kernel
 
 NEVER = -1  # the turn of a row that nobody can label
