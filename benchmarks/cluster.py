@@ -102,10 +102,11 @@ def warm(methods: str) -> None:
 
 def one_pass(table: Any) -> float:
     """Seconds of an E step of Dawid and Skene's model: the median of five."""
-    from venire.estimators.dawid_skene import full_model
+    from venire.estimators.dawid_skene import FullModel
+    from venire.estimators.passes.blocks import model_of
 
     took = []
-    with full_model(table) as model:
+    with model_of(FullModel, table) as model:
         given = np.full((model.labelers, 2, 2), 0.5), np.array([0.6, 0.4])
         for _ in range(5):
             begun = time.perf_counter()

@@ -5,7 +5,6 @@ The files of a batch: items, the panel, prices, and what a wrong verdict costs.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -41,9 +40,8 @@ from venire.files.trees import read_tree
 from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table
 from venire.labels.sources.columns import like
-from venire.labels.sources.files import is_json_lines
+from venire.labels.sources.files import is_json_lines, read_records
 from venire.tools.csv_rows import number, read_dicts, read_head, shown
-from venire.tools.untrusted import parse_json
 
 #: What every entry of the panel has, and what one may say.
 OWN: Final = ("id", "call", "column")
@@ -65,7 +63,8 @@ def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
     """
     path = Path(path)
     try:
-        records = _json_lines(path) if is_json_lines(path) else _csv(path)
+        wanted = '{"id": "post-1", ...}'
+        records = list(read_records(path, wanted)) if is_json_lines(path) else _csv(path)
     except UnicodeDecodeError:
         raise FileError(path, None, "this is not UTF-8 text: save the file in UTF-8") from None
     except OSError as error:
@@ -86,23 +85,6 @@ def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
         except InputError as error:
             raise FileError(path, line, str(error)) from None
     return as_items(record for _, record in records)
-
-
-def _json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    records = []
-    with open(path, encoding="utf-8-sig") as file:
-        for line, text in enumerate(file, 1):
-            if not text.strip():
-                continue
-            try:
-                record = parse_json(text)
-            except json.JSONDecodeError as error:
-                message = f"not JSON ({error.msg.lower()}): write one object a line"
-                raise FileError(path, line, message) from None
-            if not isinstance(record, dict):
-                raise FileError(path, line, 'expected an object such as {"id": "post-1", ...}')
-            records.append((line, record))
-    return records
 
 
 def _csv(path: Path) -> list[tuple[int, dict[str, Any]]]:

@@ -35,7 +35,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from venire.estimators.dawid_skene import DawidSkene, fitted_prior, full_model
+from venire.estimators.dawid_skene import DawidSkene, FullModel, fitted_prior
 from venire.estimators.given import (
     Gold,
     GoldVotes,
@@ -46,6 +46,7 @@ from venire.estimators.given import (
     settled,
     without_gold,
 )
+from venire.estimators.passes.blocks import model_of
 from venire.estimators.screening.screen import screen
 from venire.estimators.votes import (
     VoteEstimator,
@@ -389,7 +390,7 @@ class Anchored(VoteEstimator):
     ) -> tuple[Floats, Floats]:
         """One more step of EM, weighted by the number of labels."""
         unknown = table if told is None else without_gold(table, told.known)
-        with full_model(unknown, self.threads) as model:
+        with model_of(FullModel, unknown, self.threads) as model:
             _, soft = model.expect(np.ascontiguousarray(rows.transpose(0, 2, 1)), shares)
         if told is not None:
             fixed = fixed_counts(table, told.known)
@@ -416,7 +417,7 @@ class Anchored(VoteEstimator):
     ) -> float:
         square = np.ascontiguousarray(rows.transpose(0, 2, 1))
         unknown = table if told is None else without_gold(table, told.known)
-        with full_model(unknown, self.threads) as model:
+        with model_of(FullModel, unknown, self.threads) as model:
             height = model.expect(square, shares)[0]
         if told is not None:
             fixed = fixed_counts(table, told.known)

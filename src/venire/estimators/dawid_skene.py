@@ -47,10 +47,10 @@ from venire.estimators.given import (
     settled,
     without_gold,
 )
-from venire.estimators.passes.blocks import Blocks
+from venire.estimators.passes.blocks import Model, model_of
 from venire.estimators.passes.em import count_pass, full_pass, pair_pass, share_pass, weigh_pass
 from venire.labels import LabelTable
-from venire.labels.partitions import Partitions, Spread, Table
+from venire.labels.partitions import Spread
 from venire.labels.sources import as_labels
 from venire.tools.arrays import Floats
 
@@ -198,7 +198,7 @@ def _expit(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
-class FullModel:
+class FullModel(Model):
     """Passes over a table; confusions are [labeler, said, truth], columns of truth sum to 1.
 
     Items without labels do not count. `given` are the labels of each labeler by what was said,
@@ -211,10 +211,9 @@ class FullModel:
     """
 
     def __init__(self, table: LabelTable, threads: int | None = None) -> None:
-        self.labelers, self.classes = len(table.labelers), len(table.classes)
-        self.rows = len(table.items)
-        self._room = self.classes + self.labelers * self.classes**2
-        self._blocks = Blocks(table, self._room, threads)
+        labelers, classes = len(table.labelers), len(table.classes)
+        self._room = classes + labelers * classes**2
+        super().__init__(table, self._room, threads)
         codes = self.labelers * self.classes
         self.items, given = self._blocks.run(count_pass, codes)
         self.given: Floats = given.reshape(self.labelers, self.classes)
@@ -241,12 +240,6 @@ class FullModel:
         total, sums = self._blocks.run(full_pass, self._room, *given, posteriors=posteriors)
         return total, self._soft(sums)
 
-    def conclude(self, confusions: Floats, priors: Floats) -> tuple[float, Soft, Floats]:
-        """The same, and the posteriors of all items: items without labels have the priors."""
-        posteriors = np.empty((self.rows, self.classes))
-        posteriors[np.diff(self._blocks.table.start) == 0] = priors
-        return *self.expect(confusions, priors, posteriors), posteriors
-
     def _pairs(
         self, log_said: Floats, log_prior: Floats, posteriors: Floats | None
     ) -> tuple[float, Soft]:
@@ -263,20 +256,6 @@ class FullModel:
     def _soft(self, sums: Floats) -> Soft:
         K = self.classes
         return Soft(sums[:K], sums[K:].reshape(self.labelers, K, K))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._blocks.__exit__()
-
-
-def full_model(table: Table, threads: int | None = None) -> FullModel:
-    """The model of a table, in one piece or in partitions."""
-    if isinstance(table, Partitions):
-        model: FullModel = table.model(FullModel)
-        return model
-    return FullModel(table, threads)
 
 
 #: Classes closer than this to being swapped cause a warning: see `margin`.
@@ -382,7 +361,7 @@ class DawidSkene(BaseEstimator):
         known = known_classes(table, gold)
         open_items = without_gold(table, known)
         fixed = fixed_counts(table, known, history)
-        with full_model(open_items, self.threads) as model:
+        with model_of(FullModel, open_items, self.threads) as model:
             climb = _Climb(self, model, fixed)
             climb.run(self._first(model))
             log_likelihood, posteriors = climb.conclude()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from venire.costs import Costs
 from venire.display import COLOURS, axes_for, block, table
 from venire.errors import InputError, MissingExtra, UnknownName
-from venire.estimators.convergence import Monitor
 from venire.labels import LabelTable
 from venire.labels.partitions import labels_given, vote_entropies
 
@@ -99,8 +98,7 @@ def part_columns(
     items = table.items.tolist() if isinstance(table.items, np.ndarray) else table.items
     names = items, table.labelers, table.classes
     own = LabelTable(*names, table.start, table.labeler, table.said)
-    nobody = np.zeros(len(table.labelers))
-    part = Known({}, seed=seed)._settle(own, nobody, posteriors, None, Monitor())
+    part = Known({}, seed=seed).hold(own, posteriors)
     return verdict_columns(part, probabilities, costs)
 
 

@@ -64,6 +64,11 @@ class Known(BaseEstimator):
         height = float(total(table, _log_likelihood, competences))
         return self._settle(table, competences, posteriors, height, settled)
 
+    def hold(self, table: LabelTable, posteriors: Floats) -> Self:
+        """Keep posteriors that were found elsewhere, as if `fit` had found them."""
+        nobody = np.zeros(len(table.labelers))
+        return self._settle(table, nobody, posteriors, None, Monitor())
+
     def _by_name(self) -> dict[Hashable, float]:
         given: dict[Hashable, float] = {}
         pairs = (

@@ -22,11 +22,11 @@ from venire.estimators.given import (
     settled,
     without_gold,
 )
-from venire.estimators.passes.blocks import Blocks
+from venire.estimators.passes.blocks import Model, model_of
 from venire.estimators.passes.em import count_pass, one_coin_pass, pair_pass, share_pass
 from venire.estimators.spectral import MIN_OVERLAP, SignRule, rank_one_start, spectral_start
 from venire.labels import LabelTable
-from venire.labels.partitions import Partitions, Table
+from venire.labels.partitions import Table
 from venire.labels.sources import as_labels
 from venire.tools.arrays import Floats
 
@@ -38,7 +38,7 @@ class Hits(NamedTuple):
     right: Floats
 
 
-class CoinModel:
+class CoinModel(Model):
     """Passes over a table with one competence per labeler; items without labels do not count.
 
     >>> with CoinModel(LabelTable.from_matrix([[0, 0], [1, 0]])) as model:
@@ -48,10 +48,8 @@ class CoinModel:
     """
 
     def __init__(self, table: LabelTable, threads: int | None = None) -> None:
-        self.labelers, self.classes = len(table.labelers), len(table.classes)
-        self.rows = len(table.items)
-        codes = self.labelers * self.classes
-        self._blocks = Blocks(table, codes + self.classes, threads)
+        codes = len(table.labelers) * len(table.classes)
+        super().__init__(table, codes + len(table.classes), threads)
         self.items, given = self._blocks.run(count_pass, codes)
         self._said: Floats = given.reshape(self.labelers, self.classes)
         self.given: Floats = self._said.sum(axis=1)
@@ -79,12 +77,6 @@ class CoinModel:
         right = sums[:-K].reshape(self._said.shape).sum(axis=1)
         return total + float(self.given @ log_wrong), Hits(sums[-K:], right)
 
-    def conclude(self, p: Floats, priors: Floats) -> tuple[float, Hits, Floats]:
-        """The same, and the posteriors of all items: items without labels have the priors."""
-        posteriors = np.empty((self.rows, self.classes))
-        posteriors[np.diff(self._blocks.table.start) == 0] = priors
-        return *self.expect(p, priors, posteriors), posteriors
-
     def _pairs(
         self, log_right: Floats, log_wrong: Floats, log_prior: Floats, posteriors: Floats | None
     ) -> tuple[float, Hits]:
@@ -97,20 +89,6 @@ class CoinModel:
         total += float(zeros @ log_right + ones @ log_wrong + self.items * log_prior[0])
         right = sums[1:-1:2] + np.maximum(zeros - sums[:-1:2], 0.0)
         return total, Hits(np.array([self.items - sums[-1], sums[-1]]).clip(0.0), right)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._blocks.__exit__()
-
-
-def coin_model(table: Table, threads: int | None = None) -> CoinModel:
-    """The model of a table, in one piece or in partitions."""
-    if isinstance(table, Partitions):
-        model: CoinModel = table.model(CoinModel)
-        return model
-    return CoinModel(table, threads)
 
 
 #: Two pseudo-labels right, one wrong.
@@ -231,7 +209,7 @@ class OneCoin(BaseEstimator):
         known = known_classes(table, gold)
         open_items = without_gold(table, known)
         fixed = fixed_counts(table, known)
-        with coin_model(open_items, self.threads) as model:
+        with model_of(CoinModel, open_items, self.threads) as model:
             what = _Likelihood(model, self, _gold_hits(fixed))
             found, monitor = self._highest(what, self._starts(what, table))
             found = self._check_mirror(what, found, monitor)

@@ -96,7 +96,7 @@ class Judge(Closing):
         self.id, self.config, self.usage = config.id, config, Usage()
         self.family, self.trusted = config.family, config.trusted
         self.digest = config.digest
-        self._cache = Cache() if cache is None else cache
+        self._answered = Cache() if cache is None else cache
         self._media = media or Media(config.files, config.fetch_private)
         self._prompt = Prompt(
             config.prompt,
@@ -181,7 +181,7 @@ class Judge(Closing):
         messages = self._prompt.messages(item, self.classes(classes), own)
         await self._media.filled(messages)
         key = self._key(messages, 0)
-        if self._cache.get(key) is not None:
+        if self._answered.get(key) is not None:
             return ""
         question = _Question(messages, known)
         for wait in (*PROBES, None):
@@ -222,7 +222,7 @@ class Judge(Closing):
             if self.config.answer_first:
                 first = self._prompt.question(item)
                 key = self._key(first, "own")
-                held = self._cache.get(key)
+                held = self._answered.get(key)
                 own = str(held["text"]) if held else "x" * 4 * GUESSED_TEXT
                 if key not in questions:
                     questions.add(key)
@@ -231,7 +231,7 @@ class Judge(Closing):
                     read += 0 if held else guessed_tokens(first)
             messages = self._prompt.messages(item, known, own)
             for n in range(self.config.votes):
-                if self._cache.get(self._key(messages, n)) is not None:
+                if self._answered.get(self._key(messages, n)) is not None:
                     cached += 1
                     continue
                 asked += 1
@@ -285,7 +285,7 @@ class Judge(Closing):
         messages = self._prompt.question(item)
         key = self._key(messages, "own")
         while True:
-            held = self._cache.get(key)
+            held = self._answered.get(key)
             if held is not None and isinstance(held.get("text"), str):
                 self.usage.cached += 1
                 return held["text"], 0.0
@@ -295,7 +295,7 @@ class Judge(Closing):
         self._answering[key] = asyncio.Event()
         try:
             text, cost = await self._until(_Question(messages), _own_text)
-            self._cache.put(key, {"text": text})
+            self._answered.put(key, {"text": text})
         finally:
             self._answering.pop(key).set()
         return text, cost
@@ -303,7 +303,7 @@ class Judge(Closing):
     async def _vote(self, messages: list[Message], classes: tuple[str, ...], n: int) -> Answer:
         """One answer, out of the cache or of the model."""
         key = self._key(messages, n)
-        held = self._cache.get(key)
+        held = self._answered.get(key)
         known = (*classes, NOT_SURE) if self.config.not_sure else classes
         if held is not None and held.get("label") in known:
             self.usage.cached += 1
@@ -325,7 +325,7 @@ class Judge(Closing):
         kept: dict[str, Any] = {"label": answer.label, "confidence": answer.confidence}
         if answer.rationale is not None:
             kept["rationale"] = answer.rationale
-        self._cache.put(key, kept)
+        self._answered.put(key, kept)
 
     def _key(self, messages: list[Message], n: int | str) -> str:
         """The name under which the cache keeps the n-th answer."""

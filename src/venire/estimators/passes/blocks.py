@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
 from venire.errors import InputError
 from venire.estimators.passes.em import arrange
 from venire.labels import Codes, LabelTable
+from venire.labels.partitions import Partitions, Table
 from venire.tools.arrays import Floats
 
 #: The fewest labels of a block: below that, starting a thread costs more than it saves.
@@ -125,12 +126,49 @@ class Blocks:
         for helper in waiting:
             helper.result()
 
+    def close(self) -> None:
+        if self._pool:
+            self._pool.shutdown()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool:
-            self._pool.shutdown()
+        self.close()
+
+
+class Model:
+    """Passes over a table, block by block: `expect` is a step of EM."""
+
+    expect: Callable[..., tuple[float, Any]]
+
+    def __init__(self, table: LabelTable, room: int, threads: int | None) -> None:
+        self.labelers, self.classes = len(table.labelers), len(table.classes)
+        self.rows = len(table.items)
+        self._blocks = Blocks(table, room, threads)
+
+    def conclude(self, parameters: Floats, priors: Floats) -> tuple[float, Any, Floats]:
+        """What `expect` says, and the posteriors of all items: those without labels have priors."""
+        posteriors = np.empty((self.rows, self.classes))
+        posteriors[np.diff(self._blocks.table.start) == 0] = priors
+        return *self.expect(parameters, priors, posteriors), posteriors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._blocks.close()
+
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+def model_of(kind: type[AnyModel], table: Table, threads: int | None = None) -> AnyModel:
+    """The model of a table, in one piece or in partitions."""
+    if isinstance(table, Partitions):
+        model: AnyModel = table.model(kind)
+        return model
+    return kind(table, threads)  # type: ignore[call-arg]  # each kind knows its room
 
 
 def usable_processors() -> int:

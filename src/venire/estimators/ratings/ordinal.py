@@ -26,8 +26,9 @@ import numpy as np
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator
 from venire.estimators.convergence import Monitor
-from venire.estimators.dawid_skene import full_model
+from venire.estimators.dawid_skene import FullModel
 from venire.estimators.given import Soft
+from venire.estimators.passes.blocks import model_of
 from venire.estimators.ratings.agreement import alpha_of, coincidences
 from venire.labels.partitions import Partitions, Table, total
 from venire.labels.sources.truth import as_ordered, numbers_of
@@ -242,7 +243,7 @@ class Ordinal(BaseEstimator):
 
     def _climb(self, table: Table) -> Self:
         kinds = rater_types(len(table.classes))
-        with full_model(table, self.threads) as model:
+        with model_of(FullModel, table, self.threads) as model:
             raters = _Raters(kinds, model.labelers)
             monitor = Monitor(self.tol, self.max_iter)
             raters.learn(model.shares())

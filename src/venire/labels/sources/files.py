@@ -35,6 +35,9 @@ from venire.tools.addresses import PathOrAddress, readable
 from venire.tools.csv_rows import Dialect, dialect_of, read_rows
 from venire.tools.untrusted import parse_json
 
+#: A line of a file of labels, as it should be.
+ROW: Final = '{"task": 7, ...}'
+
 
 def is_json_lines(path: PathOrAddress) -> bool:
     """Whether a file is JSON Lines, by its ending.
@@ -68,24 +71,24 @@ def read_json_lines(path: PathOrAddress, columns: Sequence[str], what: str) -> l
     return found
 
 
-def read_records(path: PathOrAddress) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_records(path: PathOrAddress, such_as: str = ROW) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file, each with its line."""
-    return ((line, _record(path, line, text)) for line, text in _lines(path))
+    return ((line, _record(path, line, text, such_as)) for line, text in _lines(path))
 
 
 def line_of(path: PathOrAddress, row: int) -> int:
     return next(islice(_lines(path), row, None))[0]
 
 
-def _record(path: PathOrAddress, line: int, text: str) -> dict[str, Any]:
+def _record(path: PathOrAddress, line: int, text: str, such_as: str = ROW) -> dict[str, Any]:
     try:
         record = parse_json(text)
     except json.JSONDecodeError as error:
         message = f"not JSON ({error.msg.lower()}): write one object a line"
         raise FileError(path, line, message) from None
     if not isinstance(record, dict):
-        message = f'a {type(record).__name__}, expected an object such as {{"task": 7, ...}}'
-        raise FileError(path, line, message)
+        got = type(record).__name__
+        raise FileError(path, line, f"a {got}, expected an object such as {such_as}")
     return record
 
 
