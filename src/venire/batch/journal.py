@@ -13,6 +13,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -64,7 +65,7 @@ def earlier(path: str | Path) -> tuple[int, float]:
     return len(rows), float(sum(row[3] for row in rows if isinstance(row[3], int | float)))
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """The journal of a batch; `entries` are the answers of earlier runs.
 
     `stale` counts those that a labeler gave while it was configured otherwise: a judge with another
@@ -108,9 +109,6 @@ class Journal:
         for (name, then), count in self._given.items():
             if now.get(name, then) != then:
                 self.stale[name] = self.stale.get(name, 0) + count
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

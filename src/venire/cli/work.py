@@ -19,8 +19,7 @@ from venire.errors import InputError
 
 if TYPE_CHECKING:
     from venire.client.worker import Tally
-    from venire.connectors.crew import CrewReport
-    from venire.connectors.judges.working import JudgeReport
+    from venire.connectors.crew import CrewReport, Hands
 
 
 STREAM = "The stream to work for."
@@ -115,26 +114,34 @@ def _on_signal(stop: Callable[[], None]) -> None:
 
 async def _judge(
     url: str, key: str, stream: str, judges: Path, cache: Path, options: dict[str, Any]
-) -> list[JudgeReport]:
-    from venire.client import AsyncClient
+) -> list[CrewReport]:
+    from venire.connectors.crew import hands_of_judges, with_usage
     from venire.connectors.judges import open_judges
-    from venire.connectors.judges.working import label_stream
 
     async with open_judges(judges, cache) as panel:
-        return await label_stream(
-            panel, lambda: AsyncClient(url, key), stream, _on_signal, **options
-        )
+        reports = await _together(hands_of_judges(panel), url, key, stream, options)
+        return [with_usage(report, panel[report.id]) for report in reports]
 
 
 async def _panel(
     url: str, key: str, stream: str, panel: Path, options: dict[str, Any]
 ) -> list[CrewReport]:
-    from venire.client import AsyncClient
+    from venire.connectors.crew import close_all, hands_of_panel
     from venire.connectors.models import read_panel_of_models
-    from venire.connectors.models.panel import label_stream
 
     callers = read_panel_of_models(panel, find_callable)
-    return await label_stream(callers, lambda: AsyncClient(url, key), stream, _on_signal, **options)
+    reports = await _together(hands_of_panel(callers), url, key, stream, options)
+    await close_all(callers)
+    return reports
+
+
+async def _together(
+    hands: Hands, url: str, key: str, stream: str, options: dict[str, Any]
+) -> list[CrewReport]:
+    from venire.client import AsyncClient
+    from venire.connectors.crew import work_together
+
+    return await work_together(hands, lambda: AsyncClient(url, key), stream, _on_signal, **options)
 
 
 def _say_reports(reports: Sequence[CrewReport], as_json: bool) -> None:
@@ -145,7 +152,6 @@ def _say_reports(reports: Sequence[CrewReport], as_json: bool) -> None:
         for report in reports:
             released = f"{report.tally.given_back:,} released"
             end = f"; stopped: {report.stopped}" if report.stopped else ""
-            done = getattr(report, "summary", f"{report.tally.labelled:,} labels")
-            screen.say(f"{report.id}: {done}; {released}{end}")
+            screen.say(f"{report.id}: {report.summary}; {released}{end}")
     if all(report.stopped for report in reports):
         raise InputError("everybody has stopped: the lines above say why")

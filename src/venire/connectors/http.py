@@ -78,7 +78,7 @@ class Endpoint(Closing):
         id: str,
         url: str,
         ask: Callable[[Sequence[Any]], Any],
-        read: Callable[[Any, int], Said],
+        read: Callable[[Any], Said],
         *,
         batch: int = 1,
         price: float = 0.0,
@@ -147,7 +147,7 @@ class Endpoint(Closing):
         if fault is not None:
             return fault
         try:
-            answers = self._read(said, count)
+            answers = self._read(said)
         except (LookupError, ValueError) as broken:
             if isinstance(broken, InputError):
                 raise InputError(f"labeler {self.id}: {broken}") from None
@@ -197,7 +197,7 @@ class HttpModel(Endpoint):
     --------
     >>> model = HttpModel("m", "http://127.0.0.1:9/predict", request={"text": "{{ item.text }}"},
     ...                   label="result.label", confidence="result.score")
-    >>> model.read({"result": {"label": "spam", "score": 0.9}}, 1)
+    >>> model.read({"result": {"label": "spam", "score": 0.9}})
     [Answer(label='spam', cost=None, confidence=0.9, rationale=None)]
     """
 
@@ -228,13 +228,11 @@ class HttpModel(Endpoint):
         filled = Template(request)
         super().__init__(id, url, filled.fill, self.read, batch=batch, price=price, calling=calling)
 
-    def read(self, said: Any, count: int) -> Said:
+    def read(self, said: Any) -> Said:
         """The answers in the JSON; raises `LookupError` or `ValueError` if they are not there."""
         each = [said] if self._answers_at is None else at_path(said, self._answers_at)
         if not isinstance(each, list):
             raise ValueError("the answers are not a list")
-        if len(each) != count:
-            raise ValueError(f"{len(each)} answers to {count} items")
         return [self._one(one) for one in each]
 
     def _one(self, said: Any) -> Answer | NoAnswer:

@@ -44,7 +44,7 @@ class LabelStudioBackend(Endpoint):
     --------
     >>> backend = LabelStudioBackend("b", "http://127.0.0.1:9090", classes=["spam", "ok"])
     >>> said = {"type": "choices", "from_name": "label", "value": {"choices": ["spam"]}}
-    >>> backend.read({"results": [{"result": [said], "score": 0.9}]}, 1)
+    >>> backend.read({"results": [{"result": [said], "score": 0.9}]})
     [Answer(label='spam', cost=None, confidence=0.9, rationale=None)]
     """
 
@@ -82,13 +82,11 @@ class LabelStudioBackend(Endpoint):
             "params": {},
         }
 
-    def read(self, said: Any, count: int) -> Said:
+    def read(self, said: Any) -> Said:
         """The choices in the answer; raises `ValueError` or `LookupError` if it is none."""
         results = said.get("results") if isinstance(said, Mapping) else None
         if not isinstance(results, list):
             raise ValueError("the answer of the backend has no results")
-        if len(results) != count:
-            raise ValueError(f"{len(results)} results for {count} tasks")
         return [self._one(result) for result in results]
 
     def _one(self, prediction: Any) -> Answer | NoAnswer:

@@ -256,6 +256,12 @@ def data_set(name: str) -> DataSet:
 _NO_LICENCE = "not stated"
 _CUBAM = "welinder/cubam", "fe5ba700f1adbb489c69af311558d64370d73d36"
 _SPECTRAL = "zhangyuc/SpectralMethodsMeetEM", "6204f5fcab1766cb1b2c40fc1bff53b1613ddc6c"
+
+
+def _spectral(name: str) -> tuple[RawFile, ...]:
+    return tuple(RawFile(*_SPECTRAL, f"src/{name}_{what}.txt") for what in ("crowd", "truth"))
+
+
 _SNOW = RawFile(
     "edwinrobots/bayesian_combination_tutorial2",
     "f98448e2",
@@ -299,7 +305,7 @@ _SETS = (
         "four breeds of dogs (Zhou and others 2012)",
         _NO_LICENCE,
         *(807, 109, 8_070, 4),
-        (RawFile(*_SPECTRAL, "src/dog_crowd.txt"), RawFile(*_SPECTRAL, "src/dog_truth.txt")),
+        _spectral("dog"),
         dog,
         "93dc926cac4f965b5bb5c399d7b47950da8d0a37b1a489f14acea11bf4fcd379",
         "a242909af7de7269b5ee053278d1bc5ff9584a5a522e72307a84d464636247c6",
@@ -329,7 +335,7 @@ _SETS = (
         "relevance of search results, five grades (Zhou and others 2012)",
         _NO_LICENCE,
         *(2_665, 177, 15_567, 5),
-        (RawFile(*_SPECTRAL, "src/web_crowd.txt"), RawFile(*_SPECTRAL, "src/web_truth.txt")),
+        _spectral("web"),
         web,
         "94c6d61a20fbe59399de104620012071c54225bd2b482fbd1062a0c1666a3487",
         "e5be7f75e1a35c1eec8dea85471bac1c14b0e09a7d6bc816803947ac1d5d15cd",

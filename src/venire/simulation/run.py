@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -360,18 +360,18 @@ class Run:
             "seed": self.world.seed,
             "items": len(self.rows),
             "labels": len(self.touches),
-            "utility": self.utility,
-            "realised_utility": self.realised_utility,
-            "true_utility": self.true_utility,
+            **{name: getattr(self, name) for name in UTILITIES},
             "genie_utility": self.genie.utility,
-            "regret": self.regret,
-            "normalised_regret": self.normalised_regret,
-            "ratio": self.ratio,
-            "labels_per_item": self.labels_per_item,
-            "money": self.money,
-            "mean_delay": self.mean_delay,
-            "mean_response": self.mean_response,
+            **{name: getattr(self, name) for name in MEASURES},
         }
+
+
+#: What a summary says of a run, beside the utility of the genie.
+UTILITIES: Final = ("utility", "realised_utility", "true_utility")
+MEASURES: Final = (
+    *("regret", "normalised_regret", "ratio", "labels_per_item"),
+    *("money", "mean_delay", "mean_response"),
+)
 
 
 def _each(records: NDArray[Any], *columns: str, piece: int = 65_536) -> Iterator[tuple[Any, ...]]:

@@ -65,7 +65,8 @@ from venire.estimators.truth.calibration import certainty_by_gold, without_own_g
 from venire.estimators.voices import N_TONES
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence, clamp_confusions, one_coin
-from venire.tools.arrays import Floats, Ints
+from venire.scheduling.base import Learner
+from venire.tools.arrays import Bools, Floats, Ints
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -531,3 +532,29 @@ def labels_of_stream(state: Arrays) -> Arrays:
     if header["parameters"]["model"] != "one-coin":
         kept |= {"found.confusions": confusions, "found.prior": prior}
     return kept
+
+
+class EstimateLearner(Learner):
+    """A learner whose belief is an estimate of labels that it keeps."""
+
+    voices = True
+
+    def __init__(self, estimate: Estimate) -> None:
+        self.estimate = estimate
+        self.distinct = np.zeros(estimate.classes, np.bool_)
+
+    def told_apart(self) -> Bools:
+        kept, before = self.estimate, self.distinct
+        return distinct_classes(kept.labels, kept.found, kept.classes, kept.gold, before)
+
+    def gold(self, item: int, label: int) -> None:
+        """The class of an item is known: from the next fit on its labels are right or wrong."""
+        self.estimate.gold[item] = label
+
+    def relate(self, families: Mapping[int, Hashable]) -> None:
+        """From the next fit on these count for as many votes as they are worth together."""
+        self.estimate.relate(families)
+
+    def alarms(self) -> Ints | None:
+        """How often each labeler was found to have changed."""
+        return self.estimate.alarms()

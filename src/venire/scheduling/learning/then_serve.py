@@ -13,7 +13,7 @@ serves, since a phase that is long enough for every panel would be very long.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -41,7 +41,7 @@ from venire.scheduling.kernel.desk import (
 )
 from venire.scheduling.kernel.queues import begin_serving
 from venire.scheduling.kernel.rows import may_take, set_due
-from venire.scheduling.learning.estimates import RHO, Estimate, distinct_classes
+from venire.scheduling.learning.estimates import RHO, Estimate, EstimateLearner
 from venire.scheduling.learning.while_serving import LONGEST, Periods
 from venire.tools.arrays import Ints
 from venire.tools.compiling import kernel
@@ -174,23 +174,13 @@ class Algorithm2(LearnThenServe):
     name: ClassVar[str] = "algorithm-2"
 
 
-class _KeepsLearning(Learner):
+class _KeepsLearning(EstimateLearner):
     """Learns from the labels of the phase and all later ones, fitted again each time."""
-
-    voices = True
-
-    def __init__(self, estimate: Estimate) -> None:
-        self.estimate = estimate
-        self.distinct = np.zeros(estimate.classes, np.bool_)
-
-    def _distinct(self) -> NDArray[np.bool_]:
-        kept, before = self.estimate, self.distinct
-        return distinct_classes(kept.labels, kept.found, kept.classes, kept.gold, before)
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
         """Fit the labels in the window and the new ones."""
         self.estimate.take(items, labelers, said, thorough=True)
-        self.distinct = self._distinct()
+        self.distinct = self.told_apart()
         self._believe()
 
     def join(self, competence: float | None) -> None:
@@ -198,18 +188,6 @@ class _KeepsLearning(Learner):
         self.estimate.join(competence)
         if self.belief is not None:
             self._believe()
-
-    def gold(self, item: int, label: int) -> None:
-        """The class of an item is known: from the next fit on its labels are right or wrong."""
-        self.estimate.gold[item] = label
-
-    def relate(self, families: Mapping[int, Hashable]) -> None:
-        """From the next fit on these count for as many votes as they are worth together."""
-        self.estimate.relate(families)
-
-    def alarms(self) -> Ints | None:
-        """How often each labeler was found to have changed."""
-        return self.estimate.alarms()
 
     def _believe(self) -> None:
         p, square, prior, certain, tones = self.estimate.guess()
@@ -224,7 +202,7 @@ class _KeepsLearning(Learner):
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Continue from there; also from snapshots of earlier versions, which learned once."""
         self.estimate.restore(_labels_forgotten(state) if "joined" in state else state)
-        self.distinct = state["distinct"].copy() if "distinct" in state else self._distinct()
+        self.distinct = state["distinct"].copy() if "distinct" in state else self.told_apart()
         if state.get("learned", "competences" in state):
             self._believe()
 

@@ -41,13 +41,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import ClassVar, Final, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.auto import Auto
@@ -58,8 +57,8 @@ from venire.scheduling.learning.estimates import (
     BETTER_THAN_CHANCE,
     Arrays,
     Estimate,
+    EstimateLearner,
     Memory,
-    distinct_classes,
 )
 from venire.tools.arrays import Ints
 
@@ -183,22 +182,20 @@ class LearnWhileServing(Learning):
         return ":".join([self.name, *("none" if v is None else str(v) for v in values)])
 
 
-class _WhileServing(Learner):
+class _WhileServing(EstimateLearner):
     """What was learned while serving: an estimate, and which labelers to explore.
 
     It counts slots by the schedule on which it is called.
     """
 
-    voices = True
-
     def __init__(self, how: LearnWhileServing, estimate: Estimate, classes: int) -> None:
-        self.how, self.estimate, self.classes = how, estimate, classes
+        super().__init__(estimate)
+        self.how, self.classes = how, classes
         self.slot = -1
         labelers = len(estimate.guess().competences)
         self.asked = np.zeros(labelers, np.int64)  # labels since `starved` was last computed
         self.starved = np.zeros(labelers, np.bool_)
         self.exploring = False
-        self.distinct = np.zeros(classes, np.bool_)
         self._believe()
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
@@ -209,14 +206,10 @@ class _WhileServing(Learner):
         self.exploring = self.slot == start + length - 1
         self.estimate.take(items, labelers, said, thorough=self.exploring)
         if self.exploring:
-            self.distinct = self._distinct()
+            self.distinct = self.told_apart()
         if self.exploring and last >= start:  # labels since the exploration of this period
             self._count(labelers)
         self._believe()
-
-    def _distinct(self) -> NDArray[np.bool_]:
-        kept, before = self.estimate, self.distinct
-        return distinct_classes(kept.labels, kept.found, self.classes, kept.gold, before)
 
     def _count(self, labelers: Ints) -> None:
         """Find out who is rarely asked, once there are enough labels to tell."""
@@ -232,18 +225,6 @@ class _WhileServing(Learner):
         self.starved = np.append(self.starved, True)
         self.asked = np.append(self.asked, 0)
         self._believe()
-
-    def gold(self, item: int, label: int) -> None:
-        """The class of an item is known: from the next fit on its labels are right or wrong."""
-        self.estimate.gold[item] = label
-
-    def relate(self, families: Mapping[int, Hashable]) -> None:
-        """From the next fit on these count for as many votes as they are worth together."""
-        self.estimate.relate(families)
-
-    def alarms(self) -> Ints | None:
-        """How often each labeler was found to have changed."""
-        return self.estimate.alarms()
 
     def _believe(self) -> None:
         guess = self.estimate.guess()
@@ -268,7 +249,7 @@ class _WhileServing(Learner):
         start = len("estimate.")
         parts = {n[start:]: a for n, a in state.items() if n.startswith("estimate.")}
         self.estimate.restore(parts)
-        self.distinct = state["distinct"].copy() if "distinct" in state else self._distinct()
+        self.distinct = state["distinct"].copy() if "distinct" in state else self.told_apart()
         self._believe()
 
 

@@ -204,12 +204,12 @@ def test_answers_in_lists_of_their_own() -> None:
         probabilities=".",
         classes=["ok", "spam"],
     )
-    assert listed.read({"predictions": [[0.1, 0.9]]}, 1) == [Answer("spam", confidence=0.9)]
+    assert listed.read({"predictions": [[0.1, 0.9]]}) == [Answer("spam", confidence=0.9)]
     ranked = HttpModel(
         "m", "http://x", request={}, answers=".", label="[0].label", confidence="[0].score"
     )
     said = [[{"label": "spam", "score": 0.9}, {"label": "ok", "score": 0.1}]]
-    assert ranked.read(said, 1) == [Answer("spam", confidence=0.9)]
+    assert ranked.read(said) == [Answer("spam", confidence=0.9)]
 
 
 def test_a_third_of_the_requests_fails_and_no_label_is_wrong() -> None:
