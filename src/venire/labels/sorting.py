@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.tools.arrays import Ints
 from venire.tools.compiling import threaded
 
 Codes = NDArray[np.integer[Any]]
-Ints = NDArray[np.int64]
 
 
 @threaded()
