@@ -128,15 +128,15 @@ class Client(_Sender, Blocking):
 
     _LIBRARY = "Client"
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
 
     def follow_exits(self, stream: str, after: int = 0) -> Iterator[ItemExit]:
         """Follow the exits after a cursor, without end."""

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from venire.errors import (
     Archived,
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from venire.server.reports.telling import Telling
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream, Moment
+
+#: Labels in bulk: item, labeler, what was said, and perhaps a confidence.
+Labels: TypeAlias = Sequence[LabelIn | tuple[Any, ...]]
 
 _LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
@@ -299,24 +302,15 @@ class LabellingOperations:
         await self.runtime.commit(live, batch)
 
     async def add_labels(
-        self,
-        stream: str,
-        labels: Sequence[LabelIn | tuple[Any, ...]],
-        actor: Actor | str = PROGRAM,
-        own: bool = False,
+        self, stream: str, labels: Labels, actor: Actor | str = PROGRAM, own: bool = False
     ) -> list[Outcome]:
-        """Add labels without leases, (item, labeler, said, confidence); the outcome of each.
-
-        The confidence may be left out.
+        """Add labels without leases; the outcome of each.
 
         `own` means that a labeler sends its own labels: then only items that it holds or held are
         accepted, unless the stream's `unasked_labels` allows others.
         """
-        runtime, live, key = (
-            self.runtime,
-            await self.runtime.writable(stream),
-            Actor.of(actor).key,
-        )
+        runtime, live = self.runtime, await self.runtime.writable(stream)
+        key = Actor.of(actor).key
         if len(labels) > self.settings.max_batch:
             most = self.settings.max_batch
             raise TooMuch(f"got {len(labels):,} labels in one request, expected at most {most:,}")
@@ -409,7 +403,7 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
 }
 
 
-def _checked(labels: Sequence[LabelIn | tuple[Any, ...]]) -> list[Row]:
+def _checked(labels: Labels) -> list[Row]:
     """Labels as rows; an error if a labeler's name is invalid."""
     rows = [
         Row(*x) if isinstance(x, tuple) else Row(x.item, x.labeler, x.said or "", x.confidence)

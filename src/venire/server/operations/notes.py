@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import InputError, StateError, TooMuch
@@ -17,7 +16,7 @@ from venire.server.stream.change_batch import Batch
 from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
-    from venire.server.operations.labelling import LabellingOperations
+    from venire.server.operations.labelling import LabellingOperations, Labels
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream, Moment
 
@@ -56,11 +55,7 @@ class NoteOperations:
         await done
 
     async def add_answers(
-        self,
-        stream: str,
-        labels: Sequence[LabelIn | tuple[Any, ...]],
-        actor: Actor | str = PROGRAM,
-        own: bool = False,
+        self, stream: str, labels: Labels, actor: Actor | str = PROGRAM, own: bool = False
     ) -> list[Outcome]:
         """Add labels without leases, see `LabellingOperations.add_labels`; the outcome of each.
 

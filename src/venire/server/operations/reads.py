@@ -9,7 +9,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from venire.audits.intervals import check_level
 from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
@@ -103,10 +103,8 @@ class ReadOperations:
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
     ) -> list[ExitView]:
         """The exits after a cursor, oldest first; waits up to `wait` seconds for the first."""
-        live = await self.runtime.live_stream(stream)
-        check_cursor("exits", after, live.segment.exits if live.segment else 0)
         read = self.runtime.storage.exits
-        rows = await self._after(stream, read, lambda position: position.exit, after, wait, limit)
+        rows = await self._after("exits", read, stream, after, wait, limit)
         if not rows:  # nothing came, or the stream was deleted meanwhile
             return []
         proven = await guarantee_of(self.runtime, await self.runtime.live_stream(stream))
@@ -116,26 +114,26 @@ class ReadOperations:
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
     ) -> list[RevisionView]:
         """The revisions after a cursor, oldest first; waits up to `wait` seconds for the first."""
-        live = await self.runtime.live_stream(stream)
-        check_cursor("revisions", after, live.segment.revisions if live.segment else 0)
         read = self.runtime.storage.revisions
-        rows = await self._after(
-            stream, read, lambda position: position.revision, after, wait, limit
-        )
-        return [revision_view(row) for row in rows]
+        found = await self._after("revisions", read, stream, after, wait, limit)
+        return [revision_view(row) for row in found]
 
     async def _after(
         self,
-        stream: str,
+        what: Literal["exits", "revisions"],
         read: Callable[[str, int, int], list[T]],
-        last: Callable[[LogPosition], int],
+        stream: str,
         after: int,
         wait: float,
         limit: int,
     ) -> list[T]:
-        """Committed rows after a cursor; `last` is the number of the last one on disk."""
-        runtime = self.runtime
-        await runtime.live_stream(stream)
+        """Committed rows after a cursor, which are not archived."""
+
+        def last(position: LogPosition) -> int:
+            return position.exit if what == "exits" else position.revision
+
+        runtime, live = self.runtime, await self.runtime.live_stream(stream)
+        check_cursor(what, after, getattr(live.segment, what) if live.segment else 0)
         await runtime.flush()
         position = runtime.log_position(stream)
         if wait > 0 and last(position) <= after:

@@ -36,17 +36,17 @@ ROWS = 50
 MATRIX = 15
 
 #: The pages of a stream, by path.
-PAGES = (
-    ("", "Overview"),
-    ("/items", "Items"),
-    ("/upload", "Add items"),
-    ("/reviews", "Reviews"),
-    ("/labelers", "Labelers"),
-    ("/export", "Export"),
-    ("/webhooks", "Webhooks"),
-    ("/what-if", "What if"),
-    ("/settings", "Settings"),
-)
+PAGES = {
+    "": "Overview",
+    "/items": "Items",
+    "/upload": "Add items",
+    "/reviews": "Reviews",
+    "/labelers": "Labelers",
+    "/export": "Export",
+    "/webhooks": "Webhooks",
+    "/what-if": "What if",
+    "/settings": "Settings",
+}
 
 Named = Annotated[
     Annotated[str, Field(max_length=200)] | None,
@@ -242,7 +242,7 @@ class ConsoleRoutes(PageRoutes):
     def _console(self, template: str, request: Request, stream: Any, **more: Any) -> Response:
         """A page about a stream."""
         who = caller(request)
-        pages = [page for page in PAGES if may(who, f"/streams/{{stream}}{page[0]}")]
+        pages = [page for page in PAGES.items() if may(who, f"/streams/{{stream}}{page[0]}")]
         return self._page(template, who, stream=stream, pages=pages, **more)
 
 

@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
-from fastapi import Header, Query, Request, Response
+from fastapi import Depends, Header, Query, Request, Response
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
@@ -51,6 +51,22 @@ def formats() -> list[str]:
     return [name for name in FORMATS if name != "parquet" or find_spec("pyarrow") is not None]
 
 
+class Page(NamedTuple):
+    """Which rows of a numbered list are asked for."""
+
+    after: int
+    wait: float
+    limit: int
+
+
+async def page_of(after: Cursor = 0, wait: Wait = 0.0, limit: Limit = 1000) -> Page:
+    """The rows that the query asks for; a coroutine, since FastAPI runs others in threads."""
+    return Page(after, wait, limit)
+
+
+PageParameters: TypeAlias = Annotated[Page, Depends(page_of)]
+
+
 class ReadingRoutes:
     """For readers; reviewers may not see what is due to be audited."""
 
@@ -60,47 +76,33 @@ class ReadingRoutes:
 
     @serves("exits", "reading", 404, 410, 422, text=PAGES.format("Exits"), kind=NDJSON)
     async def exits(
-        self,
-        request: Request,
-        who: Caller,
-        stream: Stream,
-        after: Cursor = 0,
-        wait: Wait = 0.0,
-        limit: Limit = 1000,
+        self, request: Request, who: Caller, stream: Stream, page: PageParameters
     ) -> Response:
         """The exits after a cursor, oldest first; waits if there are none."""
-        seconds = self._gate.wait_of(wait)
-        work = self._service.exits(stream, after, seconds, limit)
-        return await self._lines(request, who, stream, work, Blind.exits, after, seconds)
+        return await self._lines(request, who, stream, page, self._service.exits, Blind.exits)
 
     @serves("revisions", "reading", 404, 410, 422, text=PAGES.format("Revisions"), kind=NDJSON)
     async def revisions(
-        self,
-        request: Request,
-        who: Caller,
-        stream: Stream,
-        after: Cursor = 0,
-        wait: Wait = 0.0,
-        limit: Limit = 1000,
+        self, request: Request, who: Caller, stream: Stream, page: PageParameters
     ) -> Response:
         """Verdicts that changed after their item had left; waits if there are none."""
-        seconds = self._gate.wait_of(wait)
-        work = self._service.revisions(stream, after, seconds, limit)
-        return await self._lines(request, who, stream, work, Blind.revisions, after, seconds)
+        read = self._service.revisions
+        return await self._lines(request, who, stream, page, read, Blind.revisions)
 
     async def _lines(
         self,
         request: Request,
         who: Caller,
         stream: str,
-        work: Coroutine[Any, Any, Any],
+        page: Page,
+        read: Callable[..., Coroutine[Any, Any, Any]],
         seen: Callable[[Blind, Any], Any],
-        after: int,
-        seconds: float,
     ) -> Response:
         """Numbered rows, with the next cursor."""
+        seconds = self._gate.wait_of(page.wait)
+        work = read(stream, page.after, seconds, page.limit)
         found = await (self._gate.long_poll(request, work) if seconds > 0 else work)
-        cursor = found[-1].n if found else after
+        cursor = found[-1].n if found else page.after
         shown = seen(await blind_for(self._service, who, stream), found)
         return await lines_answer(shown, {"Venire-Cursor": str(cursor)})
 

@@ -10,7 +10,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from venire.errors import InputError, NotFound, StateError, TooMuch
 from venire.model import Assignment, Labeler, LeaseStatus, NoWork, StreamStatus
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Open items that are looked at one by one for what a labeler has left: a few milliseconds.
 MOST_COUNTED: Final = 20_000
+
+#: Labelers who ask for work, each with the id of the key.
+Asking: TypeAlias = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,9 @@ def seat(live: LiveStream, labeler: str, batch: Batch, moment: Moment) -> None:
 
 
 def grant(
-    live: LiveStream,
-    asking: Mapping[str, str | None],
-    batch: Batch,
-    moment: Moment,
-    ahead: int = 0,
+    live: LiveStream, asking: Asking, batch: Batch, moment: Moment, ahead: int = 0
 ) -> dict[str, Grant]:
-    """Lease at most one item to each labeler in `asking` (by key id); they must be seated.
+    """Lease at most one item to each labeler who is asking; they must be seated.
 
     They may hold `ahead` items more than their capacity, as far as the stream allows it. A trusted
     labeler gets a verdict that was drawn to be audited, or one whose truth tells most.
@@ -122,11 +121,7 @@ def _lease(
 
 
 def grant_audits(
-    live: LiveStream,
-    asking: Mapping[str, str | None],
-    batch: Batch,
-    moment: Moment,
-    ahead: int = 0,
+    live: LiveStream, asking: Asking, batch: Batch, moment: Moment, ahead: int = 0
 ) -> dict[str, Grant]:
     """Lease drawn verdicts to the trusted labelers who ask, in the order of the draw.
 
