@@ -92,7 +92,6 @@ class Attempts:
     """The attempts of one request: `url` is the server to send it to."""
 
     def __init__(self, servers: Servers, call: Call[Any], backoff: Backoff) -> None:
-        """Before the first."""
         self._servers, self._call, self._backoff = servers, call, backoff
         self._begin()
 

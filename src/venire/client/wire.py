@@ -19,7 +19,6 @@ class ServerError(VenireError):
     """
 
     def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
-        """The fields of the error response."""
         self.status, self.code, self.message, self.hint = status, code, message, hint
         tail = f": {hint}" if hint else ""
         super().__init__(f"{message} ({code}, {status}){tail}")
@@ -46,7 +45,6 @@ class Work:
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Work:
-        """From the JSON of a response."""
         return cls(
             token=said["token"],
             stream=said["stream"],
@@ -81,7 +79,6 @@ class _Numbered:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
-        """From the JSON of a response."""
         return cls(**{name: fields[name] for name in cls.__slots__ if name in fields})
 
 
@@ -144,7 +141,6 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """The body, parsed as JSON."""
         return json.loads(self.body)
 
     def retryable(self) -> bool:
@@ -182,7 +178,6 @@ class Call(Generic[T]):
     idempotent: bool = True
 
     def headers(self) -> dict[str, str]:
-        """The headers to send."""
         return {"content-type": self.content_type} if self.body is not None else {}
 
 
@@ -215,7 +210,6 @@ def call(
 
 
 def _text(value: Any) -> str:
-    """A value as a query parameter."""
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
@@ -273,17 +267,14 @@ def read_work(answer: Answer) -> Work | Nothing:
 
 
 def read_exits(answer: Answer) -> list[ItemExit]:
-    """Exits, one per line."""
     return [ItemExit.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
 
 
 def read_revisions(answer: Answer) -> list[ItemRevision]:
-    """Revisions, one per line."""
     return [ItemRevision.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
 
 
 def read_held(answer: Answer) -> list[Work]:
-    """The leases of a labeler."""
     return [Work.from_json(work) for work in answer.json()]
 
 
@@ -292,5 +283,4 @@ def read_nothing(answer: Answer) -> None:
 
 
 def read_lines(answer: Answer) -> list[Any]:
-    """Objects, one per line."""
     return [json.loads(line) for line in answer.body.splitlines() if line]

@@ -35,7 +35,6 @@ class Threads:
     """
 
     def __init__(self, most: int) -> None:
-        """No thread is started yet."""
         self._most, self._started = most, 0
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
 

@@ -28,7 +28,6 @@ class Actor(NamedTuple):
 
     @classmethod
     def of(cls, who: Actor | str) -> Actor:
-        """An actor, from an actor or a bare name."""
         return cls(who) if isinstance(who, str) else who
 
 

@@ -15,22 +15,18 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary start; never goes back."""
-        ...
 
     def wall(self) -> float:
         """Seconds since 1970 (UTC), by the machine's clock."""
-        ...
 
 
 class SystemClock:
     """The machine's own clocks."""
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary start; never goes back."""
         return time.monotonic()
 
     def wall(self) -> float:
-        """Seconds since 1970 (UTC), by the machine's clock."""
         return time.time()
 
 
@@ -50,11 +46,9 @@ class ManualClock:
         self._monotonic, self._wall = 0.0, wall
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
         return self._monotonic
 
     def wall(self) -> float:
-        """Seconds since 1970."""
         return self._wall
 
     def advance(self, seconds: float) -> None:

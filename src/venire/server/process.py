@@ -295,12 +295,10 @@ class _Server(uvicorn.Server):
         self._stopped_at: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
         await super().startup(sockets)
         self.listening.set()
 
     def addresses(self) -> list[str]:
-        """Where it listens."""
         names = [s.getsockname()[:2] for server in self.servers for s in server.sockets]
         return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in names]
 

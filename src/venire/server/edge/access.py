@@ -162,7 +162,6 @@ def no_key(sent: bool) -> RequestError:
 
 
 def caller_of(key: KeyView) -> Caller:
-    """The owner of a key."""
     return Caller(key.id, key.name, key.role, key.labeler)
 
 

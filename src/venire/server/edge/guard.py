@@ -54,7 +54,6 @@ class Gate:
     """State shared by the routes of one server."""
 
     def __init__(self, service: Service, settings: ServerSettings) -> None:
-        """Nothing is waiting yet."""
         self.service, self.settings = service, settings
         self.rates = Rates(settings.rate, settings.burst)
         self.waiting = Waiting(settings.max_waiting, settings.max_waiting_per_key)

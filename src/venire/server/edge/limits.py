@@ -117,7 +117,6 @@ class Waiting:
     """
 
     def __init__(self, most: int, each: int, kind: str = "waiting") -> None:
-        """At most `most` in all and `each` by one key."""
         self.most, self.each, self.now, self._kind = most, each, 0, kind
         self._by_key: dict[str, int] = {}
 
@@ -166,11 +165,9 @@ class BodyLimit:
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
-        """Allow bodies of up to `most` bytes."""
         self._app, self._most = app, most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -187,7 +184,6 @@ class Body:
     """The body of a request, counted; one that is too long is discarded before the answer ends."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Nothing was read yet."""
         self._receive, self._send, self._most = receive, send, 0
         self._seen, self._ended, self._over = 0, False, False
         announced = next((v for name, v in scope["headers"] if name == b"content-length"), b"0")

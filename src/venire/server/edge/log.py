@@ -191,7 +191,6 @@ class RequestLines:
             self._dropped += 1
 
     def __enter__(self) -> Self:
-        """Begin to write."""
         self._thread.start()
         return self
 
@@ -227,7 +226,6 @@ class RequestLog:
     """An ASGI application that notes each request to another one."""
 
     def __init__(self, app: ASGIApp, lines: RequestLines) -> None:
-        """Around an application."""
         self._app, self._lines = app, lines
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

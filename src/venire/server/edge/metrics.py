@@ -61,7 +61,6 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        """All at zero."""
         # otherwise there is a series beside each counter, which nothing reads
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry = CollectorRegistry()
@@ -167,7 +166,6 @@ class Conditions(Collector):
     """
 
     def __init__(self) -> None:
-        """No condition is known yet."""
         self.now: Condition | None = None
 
     def collect(self) -> Iterator[Metric]:

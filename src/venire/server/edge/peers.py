@@ -114,7 +114,6 @@ class Peers:
     """The other servers on the same store."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind the same gate."""
         self._gate, self._sharing = gate, gate.service.runtime.sharing
         self._timeout = gate.settings.max_wait + SLOW
         self._connections = Connections()
@@ -376,7 +375,6 @@ def _lock(request: Request) -> int | None:
 
 
 async def _message(request: Request, address: str, asked: bytes) -> bytes:
-    """The request, as it is sent on."""
     body = b"" if request.method == "GET" else await request.body()
     query = request.scope["query_string"]
     path = request.scope["raw_path"] + (b"?" + query if query else b"")
@@ -396,7 +394,6 @@ def _kept(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 
 
 def _code(content: bytes) -> str | None:
-    """The code of an error."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
         return str(json.loads(content)["error"]["code"])
     return None

@@ -171,7 +171,6 @@ class Front:
     """An ASGI application that stands by until it is given the one that serves."""
 
     def __init__(self) -> None:
-        """Standing by."""
         self._app: ASGIApp | None = None
         self.gate: Gate | None = None
 

@@ -127,7 +127,6 @@ class Connection(asyncio.Protocol):
     # what the transport and the parser do
 
     def connection_made(self, transport: Any) -> None:
-        """Keep the transport."""
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -204,7 +203,6 @@ class Connections:
     """Connections to other servers by address, the latest used first."""
 
     def __init__(self) -> None:
-        """None yet."""
         self._free: dict[str, deque[Connection]] = {}
         self._tls: ssl.SSLContext | None = None
 

@@ -60,12 +60,10 @@ class ConsoleRoutes(PageRoutes):
     """Items, reviews and the audit log; `StreamPageRoutes` has the stream itself."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         super().__init__(gate)
         self._templates.filters.update(times=times, payload=payload_of)
 
     def add(self, app: FastAPI) -> None:
-        """Add the pages."""
         one = "/streams/{stream}"
         for path, endpoint in (
             ("/audit", self.audit),

@@ -144,7 +144,6 @@ class PageRoutes:
     """The HTML pages."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._gate = gate
         self._overview: dict[Role, tuple[float, str]] = {}
         self._templates = Environment(

@@ -32,7 +32,6 @@ class SignOnRoutes(PageRoutes):
     """The two ends of a sign-in with the provider."""
 
     def add(self, app: FastAPI) -> None:
-        """Add the pages."""
         for path, endpoint in ((BEGIN, self.begin), (f"{BEGIN}/callback", self.finish)):
             app.add_api_route(path, endpoint, methods=["GET"], include_in_schema=False)
 

@@ -64,22 +64,18 @@ def exit_view(row: ItemRow) -> ExitView:
 
 
 def revision_view(row: RevisionRow) -> RevisionView:
-    """The revision of a verdict."""
     return _view(RevisionView, row)
 
 
 def note_view(row: NoteRow) -> NoteView:
-    """A note on an item."""
     return _view(NoteView, row, kind=NoteKind(row.kind))
 
 
 def alarm_view(row: AlarmRow) -> AlarmView:
-    """An alarm that was raised or cleared."""
     return _view(AlarmView, row, subject=row.subject or None)
 
 
 def label_view(row: LabelRow) -> LabelView:
-    """A label of an item."""
     return _view(LabelView, row)
 
 

@@ -46,7 +46,6 @@ class KeyRoutes:
     """Management of keys, for operators, and who did what with them."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._service, self._keys = gate.service, gate.service.keys
 
     @serves("keys", "keys", text="All keys, including revoked ones, with their last use.")
@@ -124,7 +123,6 @@ class WebhookRoutes:
     """Management of webhooks, for operators."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._hooks = gate.service.webhooks
 
     @serves("webhooks", "webhooks", 404, 422)
@@ -179,7 +177,6 @@ class HealthRoutes:
     """For monitoring."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._gate = gate
 
     @serves("health", "operations")

@@ -29,7 +29,6 @@ class GoldRoutes:
     """For admins, reviewers and trusted labelers; the bounds for readers too."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._gate, self._service = gate, gate.service
 
     @serves("audits", "reading", 404, 422, text="The bounds on the rate of errors.")

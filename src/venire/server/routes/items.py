@@ -98,7 +98,6 @@ class ItemRoutes:
     """For producers and readers; `explain` before the item, whose id may hold a slash."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._gate, self._service = gate, gate.service
 
     @serves("add_items", "items", 404, 409, 413, 415, 422, text="The outcome for each item.",

@@ -28,7 +28,6 @@ class LabelerRoutes:
     """For admins; what was learned for readers."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._gate, self._service = gate, gate.service
 
     @serves("labelers", "reading", 404, 422, text="The current state.")

@@ -71,7 +71,6 @@ class ReadingRoutes:
     """For readers; reviewers may not see what is due to be audited."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._gate, self._service = gate, gate.service
 
     @serves("exits", "reading", 404, 410, 422, text=PAGES.format("Exits"), kind=NDJSON)

@@ -52,7 +52,6 @@ class StreamRoutes:
     """Management of streams, for operators."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._gate, self._service = gate, gate.service
 
     @serves("streams", "streams", text="All streams, by name.")

@@ -72,7 +72,6 @@ class WorkRoutes:
     """For labelers."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
         self._gate, self._service = gate, gate.service
 
     @serves("label", "work", 404, 409, 410, 413, 415, 422,

@@ -101,7 +101,6 @@ class Runtime:
 
     @property
     def ticking(self) -> bool:
-        """Whether the ticker runs."""
         return self.running and self.ticker.running
 
     @property
@@ -136,7 +135,6 @@ class Runtime:
     # reading
 
     def moment(self) -> Moment:
-        """Now."""
         return Moment.of(self.clock)
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
@@ -215,7 +213,6 @@ class Runtime:
         self.offers.wake(live.name)
 
     def loaded(self) -> list[LiveStream]:
-        """All streams in memory, by name."""
         return [self.streams[name] for name in sorted(self.streams)]
 
     def add(self, live: LiveStream) -> None:

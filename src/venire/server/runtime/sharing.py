@@ -159,7 +159,6 @@ class Sharing:
     # acting
 
     async def _act(self) -> None:
-        """Do our part of the plan."""
         try:
             if not self._runtime.writer.up:
                 return

@@ -36,12 +36,10 @@ class Ticker:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to tick."""
         self._task = self._runtime.spawn(self._tick_forever())
 
     @property
     def running(self) -> bool:
-        """Whether it has started and not ended."""
         return self._task is not None and not self._task.done()
 
     def wake(self, due: float = -math.inf) -> None:

@@ -354,12 +354,10 @@ class Storage(Ownership, ABC):
     # the same for all
 
     def latest_snapshot(self, stream: str) -> SnapshotRow | None:
-        """The newest snapshot."""
         numbers = self.snapshot_numbers(stream)
         return self.snapshot(stream, numbers[-1]) if numbers else None
 
     def snapshots(self, stream: str) -> list[SnapshotRow]:
-        """All snapshots, oldest first."""
         found = [self.snapshot(stream, n) for n in self.snapshot_numbers(stream)]
         return [row for row in found if row is not None]
 

@@ -110,7 +110,6 @@ class Leases:
         heapq.heappush(self._ends, (lease.end, lease.token_hash))
 
     def renew(self, token_hash: str, end: float) -> None:
-        """Extend a lease."""
         self._of[token_hash].end = end
         heapq.heappush(self._ends, (end, token_hash))
 

@@ -80,7 +80,6 @@ class Moment(NamedTuple):
 
     @classmethod
     def of(cls, clock: Clock) -> Moment:
-        """Now."""
         return cls(clock.monotonic(), clock.wall())
 
 
@@ -108,7 +107,6 @@ class OpenItem:
 
     @classmethod
     def of(cls, row: ItemRow, item: Item, now: float) -> OpenItem:
-        """From the row in the store, and the engine's item."""
         payload = row.payload if 0 < len(row.payload) <= LARGE_PAYLOAD else None
         return cls(item, row.digest, payload, row.weight, row.arrived_slot, row.arrived_at, now)
 

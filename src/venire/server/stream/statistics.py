@@ -32,7 +32,6 @@ class History:
         self._withdrawn: Counter[int] = Counter()
 
     def came(self, now: float, count: int = 1) -> None:
-        """Items arrived."""
         self._count(self._came, now, count)
 
     def went(self, now: float, verdict: bool) -> None:

@@ -33,7 +33,6 @@ class Poster:
         self._client: Any = None
 
     async def close(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             await self._client.aclose()
 

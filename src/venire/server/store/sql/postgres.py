@@ -211,7 +211,6 @@ class PostgresStorage(SqlStorage):
         return not self.shared or stream in self._claimed
 
     def claims(self) -> frozenset[str]:
-        """The streams that it has claimed."""
         return self._claimed
 
     def claim(self, stream: str) -> bool:
@@ -241,7 +240,6 @@ class PostgresStorage(SqlStorage):
 
     @property
     def session(self) -> int:
-        """The number of the session in which this process writes."""
         return self._pid
 
     @property

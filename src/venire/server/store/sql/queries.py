@@ -11,12 +11,10 @@ from venire.server.store.sql import tables as t
 
 
 def of_stream(table: Table, stream: str) -> Select[Any]:
-    """The rows of a table that belong to a stream."""
     return select(table).where(table.c.stream == stream)
 
 
 def remains(stream: str) -> Select[Any]:
-    """Whether any table has rows of the stream."""
     tables = [t.metadata.tables[name] for name in t.OF_STREAMS]
     return select(or_(*(exists().where(table.c.stream == stream) for table in tables)))
 

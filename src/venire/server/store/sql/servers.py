@@ -168,7 +168,6 @@ def resign(session: Session) -> None:
 
 
 def try_claim(session: Session, stream: str) -> bool:
-    """Claim a stream, if nobody has it."""
     return _in_turn(session, _CLAIM, {"stream": stream})
 
 
@@ -186,7 +185,6 @@ def _in_turn(session: Session, insert: str, values: dict[str, str]) -> bool:
 
 
 def unclaim(session: Session, stream: str) -> None:
-    """Let others claim a stream."""
     session.execute("DELETE FROM claims WHERE stream = %s AND pid = pg_backend_pid()", (stream,))
 
 

@@ -153,7 +153,6 @@ class SqlSearching(SqlReading):
 
 
 def _listed() -> Select[Any]:
-    """Items with the beginnings of their payloads."""
     start = func.substr(_ITEMS.payload, 1, EXCERPT)
     return select(*(start if column is _ITEMS.payload else column for column in _ITEMS))
 
