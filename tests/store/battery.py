@@ -325,7 +325,7 @@ def _leases(storage: Storage) -> None:
 
 
 def _snapshots(storage: Storage) -> None:
-    assert storage.latest_snapshot("checked") is None
+    assert storage.snapshots("checked") == []
     assert storage.engines("checked") == []
     began = EngineRow(stream="checked", n=2, version=_ODD, at=1.0)
     storage.write([c.Insert([began._replace(version="other")])])
@@ -341,7 +341,7 @@ def _snapshots(storage: Storage) -> None:
     assert storage.snapshot("checked", 10) == row._replace(at=2.0)
     assert storage.snapshot("checked", 3) is None
     assert [kept.n for kept in storage.snapshots("checked")] == [0, 2, 4, 9, 10]
-    assert storage.latest_snapshot("checked") == row._replace(at=2.0)
+    assert storage.snapshots("checked")[-1] == row._replace(at=2.0)
     refused(storage, c.Insert([began._replace(stream="nobody")]))
 
 

@@ -1,4 +1,4 @@
-"""Responses of the server as values, and the client's errors."""
+"""Requests to the server, its responses as values, and the client's errors."""
 
 from __future__ import annotations
 

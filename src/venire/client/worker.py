@@ -1,7 +1,7 @@
-"""Daemon threads for callables that may never return.
+"""`Worker`: a callable as a labeler of a stream, and the threads in which it is called.
 
-Python joins the threads of `concurrent.futures` at exit, so one call that hangs would keep the
-process alive; these are daemons and end with it.
+Those are daemons, since a call may never return: Python joins the threads of `concurrent.futures`
+at exit, so one that hangs would keep the process alive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Path and query parameters that several routes share."""
+"""How a handler becomes a route (`serves`), and the parameters that several share."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ MEBIBYTE = 1024 * 1024
 
 Positive = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
+Hours = Annotated[float, Field(gt=0)]
 
 
 def _object(value: Any) -> Any:
@@ -85,7 +86,7 @@ class ServerSettings(BaseSettings):
     """Seconds a client has to send the body of a request."""
     heartbeat: Seconds = 15.0
     """Seconds between heartbeats of an event stream."""
-    session_hours: Seconds = 12.0
+    session_hours: Hours = 12.0
     """Hours after which people have to sign in again."""
     secure_cookies: bool = False
     """Always mark cookies Secure, as when a proxy reports HTTPS."""
@@ -114,7 +115,7 @@ class ServerSettings(BaseSettings):
     """
     allow_private_webhooks: bool = False
     """Webhooks may go to private networks."""
-    webhook_retry_hours: Seconds = 72.0
+    webhook_retry_hours: Hours = 72.0
     """Hours for which a failed webhook message is retried before it is dead-lettered."""
     grace: Annotated[float, Field(ge=0)] = 10.0
     """Seconds for requests to finish during a graceful shutdown."""

@@ -1,8 +1,9 @@
-"""Cursors that tell nothing: places in a listing, encrypted under a secret of the store.
+"""Items: what producers send is checked and becomes rows (`Intake`), and how items are found.
 
-A place may be that of an item, or its confidence, which not everybody may see. The tag is the
-HMAC-SHA256 of the place, and with it begins what the place is added to (bit by bit): the same
-place has the same cursor, and one that was changed is refused.
+Cursors tell nothing: they are places in a listing, encrypted under a secret of the store. A place
+may be that of an item, or its confidence, which not everybody may see. The tag is the HMAC-SHA256
+of the place, and with it begins what the place is added to (bit by bit): the same place has the
+same cursor, and one that was changed is refused.
 """
 
 from __future__ import annotations

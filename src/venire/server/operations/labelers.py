@@ -1,4 +1,4 @@
-"""How the labelers of a stream agree with gold, and with each other."""
+"""The labelers of a stream: joining, retiring, and how they agree with gold and each other."""
 
 from __future__ import annotations
 

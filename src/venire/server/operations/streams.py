@@ -1,4 +1,4 @@
-"""Creating, changing, pausing and closing streams, and adding items to them."""
+"""Streams: creating, changing, pausing, closing and archiving them, and adding items."""
 
 from __future__ import annotations
 

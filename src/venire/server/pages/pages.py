@@ -1,4 +1,7 @@
-"""The OpenAPI document, laid out for a page that needs no script and no other host."""
+"""The pages that belong to no stream: home, labelling, signing in and out, and the API's docs.
+
+`sections` lays the OpenAPI document out for a page that needs no script and no other host.
+"""
 
 from __future__ import annotations
 

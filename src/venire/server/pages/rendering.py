@@ -1,8 +1,9 @@
-"""Markdown as HTML that is safe to show, whoever wrote it.
+"""What templates show: Markdown, times, shares, payloads, changed settings.
 
-HTML in the text is shown as text, not taken over; links lead to http, https and mailto alone; an
-image is the text that describes it, since a page loads nothing that a text names. So what comes
-out holds only the tags in `TAGS` and the attributes in `ATTRIBUTES`, whatever goes in.
+Markdown becomes HTML that is safe, whoever wrote it. HTML in the text is shown as text, not taken
+over; links lead to http, https and mailto alone; an image is the text that describes it, since a
+page loads nothing that a text names. So what comes out holds only the tags in `TAGS` and the
+attributes in `ATTRIBUTES`, whatever goes in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings to begin with, for the kinds of streams that people make most; a form shows them."""
+"""The forms of settings: a field for each, by its type, unit and bounds; and presets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What has left the store: read from the archive, or named."""
+"""Why an item was given to whom, and why it left, by replaying its stretch of the log.
+
+What has left the store is read from the archive, or an error says where it is (`find`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API keys: create, list, rotate, revoke; the caller's own; and the audit trail."""
+"""API keys and the audit trail, webhooks, and the health of the server."""
 
 from __future__ import annotations
 

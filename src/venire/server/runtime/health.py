@@ -1,4 +1,4 @@
-"""Deliveries and failures of each webhook, counted for the metrics and logged.
+"""What goes wrong in the background: webhooks that fail, a store that is down, counted and logged.
 
 The log has a line when a webhook begins to fail, with the cause, one when it recovers, and one for
 every message that is dead-lettered. The address is left out: it may contain a secret.

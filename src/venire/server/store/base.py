@@ -353,10 +353,6 @@ class Storage(Ownership, ABC):
 
     # the same for all
 
-    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
-        numbers = self.snapshot_numbers(stream)
-        return self.snapshot(stream, numbers[-1]) if numbers else None
-
     def snapshots(self, stream: str) -> list[SnapshotRow]:
         found = [self.snapshot(stream, n) for n in self.snapshot_numbers(stream)]
         return [row for row in found if row is not None]

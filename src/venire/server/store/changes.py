@@ -28,7 +28,7 @@ class Insert:
     """New rows of one record; a row whose key exists is refused, unless the record `replaces`.
 
     Events must follow the last one of their log. After a new snapshot, older ones thin out with
-    their age (see `snapshot_retention`): the first (n = 0) stays, and so do those with which a
+    their age (see `sql.storage`): the first (n = 0) stays, and so do those with which a
     version of the engine began. The audit trail is numbered by the store.
     """
 

@@ -1,4 +1,4 @@
-"""How many items came and went in each minute of the last hour, for the charts of the home page."""
+"""The statistics of a stream: rates, the latest exits, and what came and went in each minute."""
 
 from __future__ import annotations
 

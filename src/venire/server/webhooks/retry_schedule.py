@@ -1,4 +1,8 @@
-"""When to retry a webhook: exponential backoff with jitter, and Retry-After."""
+"""When to retry a webhook: exponential backoff with jitter, and Retry-After.
+
+How soon the first time, how often at least and for how long are settings: `webhook_...` in
+`server.settings`, of which `venire serve` has `webhook_retry_hours`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the next segment of a stream goes: to a snapshot, before which all is old enough.
+"""How far the next segment of a stream goes; its rows out of the store, and back into it.
 
 A segment ends at a snapshot, so that the log can be replayed from there without it. What is still
 to be sent to a webhook stays, and so does what comes after it.

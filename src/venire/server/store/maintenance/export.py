@@ -1,6 +1,7 @@
-"""The verdicts of a stream, with the items, what they left with, and posteriors.
+"""What can be exported of a stream: tables (`TABLES`), its log, and tasks of Label Studio.
 
-A store keeps the verdict of an item and its confidence, as it left and as it was revised. The
+Each table says its columns beside its rows; those of the verdicts are the fields of `Verdict`. A
+store keeps the verdict of an item and its confidence, as it left and as it was revised. The
 probability of the verdict is its confidence; what is left of 1 is divided among the other classes
 as `Auto` sees them, learned when they are exported, from all labels and all gold of the stream.
 """
@@ -29,10 +30,27 @@ from venire.server.store.file_lock import open_private
 from venire.server.store.maintenance.guaranteed import Guaranteed, guaranteed_in
 from venire.server.store.records import ItemRow, LabelRow, RevisionRow
 
-COLUMNS = (
-    *("task", "label", "confidence", "labels", "reason", "arrived_at", "left_at"),
-    *("revised", "left_as", "payload"),
-)
+
+class Verdict(NamedTuple):
+    """A row of the table of verdicts: its columns, in their order.
+
+    `label` and `confidence` are the verdict of today, `left_as` the one that the item left with;
+    `payload` is JSON.
+    """
+
+    task: str
+    label: str | None
+    confidence: float | None
+    labels: int | None
+    reason: str | None
+    arrived_at: float
+    left_at: float | None
+    revised: bool
+    left_as: str | None
+    payload: str
+
+
+COLUMNS = Verdict._fields
 
 
 def classes_of(storage: Storage, stream: str) -> tuple[str, ...]:
@@ -46,26 +64,29 @@ def verdict_rows(
 ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
     """The names of the columns, and a row for each item that has left.
 
-    `label` and `confidence` are the verdict of today, `left_as` the one that the item left with;
-    `payload` is JSON. A stream with a guarantee has a column `guaranteed`, about `left_as`. With
-    probabilities there is a column `p(class)` for each class.
+    They are those of `Verdict`. A stream with a guarantee has a column `guaranteed`, about
+    `left_as`. With probabilities there is a column `p(class)` for each class.
     """
     classes, proven = classes_of(storage, stream), guaranteed_in(storage, stream)
     columns = COLUMNS if proven is None else (*COLUMNS, "guaranteed")
+    verdicts = _verdicts_of(storage, stream, proven)
     if not probabilities:
-        return columns, _rows(storage, stream, proven)
+        return columns, ((*row, *mark) for row, mark in verdicts)
     shares = _posteriors(storage, stream, classes)
     none = (None,) * len(classes)
     named = tuple(f"p({name})" for name in classes)
     rows = (
-        (*row, *agreeing(shares.get(row[0], none), classes, row[1], row[2]))
-        for row in _rows(storage, stream, proven)
+        (*row, *mark, *agreeing(shares.get(row.task, none), classes, row.label, row.confidence))
+        for row, mark in verdicts
     )
     return (*columns, *named), rows
 
 
 def agreeing(
-    shares: tuple[float | None, ...], classes: tuple[str, ...], verdict: str | None, sure: float
+    shares: tuple[float | None, ...],
+    classes: tuple[str, ...],
+    verdict: str | None,
+    sure: float | None,
 ) -> tuple[float | None, ...]:
     """The probabilities of the classes, in which that of the verdict is its confidence.
 
@@ -81,22 +102,30 @@ def agreeing(
     return tuple(sure if j == place else round(p * (1 - sure), 12) for j, p in enumerate(rest))
 
 
-def _rows(storage: Storage, stream: str, proven: Guaranteed | None) -> Iterator[tuple[Any, ...]]:
+def _verdicts_of(
+    storage: Storage, stream: str, proven: Guaranteed | None
+) -> Iterator[tuple[Verdict, tuple[bool, ...]]]:
+    """The verdict of each item that has left, and whether it is guaranteed where any may be."""
     revised = {row.item: row for row in storage.all_revisions(stream)}
     gold = {row.item: row.label for row in storage.all_gold(stream)}
     for item in storage.all_items(stream):
         if item.exit_n is None:
             continue
-        now = revised.get(item.id)
-        said: tuple[Any, ...] = (item.verdict, item.confidence, item.labels)
-        if now is not None:
-            said = (now.verdict, now.confidence, now.labels)
-        sure = said[1] if item.id not in gold or gold[item.id] != said[0] else 1.0
-        said = (said[0], None if sure is None else round(sure, 12), said[2])
-        times = (item.reason, item.arrived_at, item.left_at)
-        row = (item.id, *said, *times, now is not None, item.verdict, item.payload)
-        mark = () if proven is None else (proven.marks(item.exit_n, item.confidence),)
-        yield (*row, *mark)
+        now = revised.get(item.id, item)
+        sure = now.confidence if item.id not in gold or gold[item.id] != now.verdict else 1.0
+        row = Verdict(
+            task=item.id,
+            label=now.verdict,
+            confidence=None if sure is None else round(sure, 12),
+            labels=now.labels,
+            reason=item.reason,
+            arrived_at=item.arrived_at,
+            left_at=item.left_at,
+            revised=now is not item,
+            left_as=item.verdict,
+            payload=item.payload,
+        )
+        yield row, () if proven is None else (proven.marks(item.exit_n, item.confidence),)
 
 
 def _posteriors(

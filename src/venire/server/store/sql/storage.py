@@ -1,9 +1,4 @@
-"""Which snapshots stay: the older they are, the further apart.
-
-To say why something happened, the log is replayed from the snapshot before it. So more are kept
-than a restart needs, but the gap between two that stay is a quarter of their age: twice as much
-history costs three snapshots more.
-"""
+"""What the stores in SQLite and PostgreSQL share: writing, and searching."""
 
 from __future__ import annotations
 
@@ -44,7 +39,9 @@ SHARE: Final = 4
 def superfluous(numbers: Sequence[int], needed: Collection[int] = ()) -> list[int]:
     """The snapshots that may be deleted, by the number of events in each.
 
-    The first, the last two and those that are `needed` stay.
+    To say why something happened, the log is replayed from the snapshot before it. So more are kept
+    than a restart needs, but the gap between two that stay is a quarter of their age: twice as much
+    history costs three snapshots more. The first, the last two and those that are `needed` stay.
 
     >>> superfluous(range(0, 220, 20))
     [20, 60]

@@ -1,4 +1,4 @@
-"""The tables of a store in SQLite and PostgreSQL, as they are after the last migration.
+"""The tables of a store in SQLite and PostgreSQL, and the migrations that lead to them.
 
 Each comes from its record (see `records`), column by column. Text is compared by code point
 everywhere (in PostgreSQL by the collation "C"), so that pages of a listing are the same in every
