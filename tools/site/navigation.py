@@ -35,6 +35,7 @@ HOW_TO: Final = (
     "labelling",
     "console",
     "deploy",
+    "rules",
     "single-sign-on",
     "history",
     "own-policy",
