@@ -137,7 +137,7 @@ def aggregate(
             {"wide": wide, "merge": merge, "blank": blank_of(blank)},
         )
         called = COLUMNS if wide else called  # the truth and gold have no columns of judges
-        right = _truth(right_in, table, (called[0], called[2]))
+        right = _truth(right_in, table, called)
         estimator.seed = seed or 0
         _relate(estimator, families, source, table, called)
         if method == "ordinal":
@@ -148,8 +148,7 @@ def aggregate(
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
         fitted = _fit(estimator, table, gold_in, called)
         seconds = round(time.perf_counter() - start, 6)
-        teaching = gold_in, (called[0], called[2])
-        held = None if promise is None else _guaranteed(fitted, charged, teaching, promise)
+        held = None if promise is None else _guaranteed(fitted, charged, gold_in, called, promise)
         _write(fitted, out, probabilities, skills, charged, held)
         paid = _cost(fitted, right, charged)
         if as_json:
@@ -180,19 +179,19 @@ def _summary(
 def _guaranteed(
     fitted: BaseEstimator,
     costs: Costs | None,
-    teaching: tuple[PathOrAddress | None, tuple[str, str]],
+    gold: PathOrAddress | None,
+    columns: Sequence[str],
     promise: Promise,
 ) -> Guarantee:
     """Which verdicts are guaranteed, by gold that did not teach them."""
     from venire.estimators.frames import verdict_columns
-    from venire.files import read_verdicts
 
-    columns = verdict_columns(fitted, False, costs)
-    verdicts = {str(t): str(x) for t, x in zip(columns["task"], columns["label"], strict=True)}
-    sure = dict(zip(verdicts, columns["confidence"], strict=True))
-    if teaching[0] is not None and not isinstance(teaching[0], Path):
+    found = verdict_columns(fitted, False, costs)
+    verdicts = {str(t): str(x) for t, x in zip(found["task"], found["label"], strict=True)}
+    sure = dict(zip(verdicts, found["confidence"], strict=True))
+    if gold is not None and not isinstance(gold, Path):
         raise InputError("--guarantee needs a --gold of this machine: copy the file first")
-    taught = {} if teaching[0] is None else read_verdicts(teaching[0], teaching[1])
+    taught = None if gold is None else gold_of(gold, fitted.table_, columns)
     promise.check(verdicts, taught)
     return promise.kept(verdicts, sure, taught)
 
@@ -207,6 +206,7 @@ def _fit(
     from venire.labels import LabelTable
     from venire.labels.partitions import pieces, total
     from venire.labels.sources import as_truth
+    from venire.labels.sources.sheets import truth_columns
 
     if "gold" not in inspect.signature(estimator.fit).parameters:
         raise InputError(
@@ -221,7 +221,7 @@ def _fit(
         if isinstance(fitted, Auto) and fitted.checked_ is not None:
             fitted.checked_ = fitted.checked_._replace(day=told.day)
         return fitted
-    codes = as_truth(gold, table, (columns[0], columns[2]))
+    codes = as_truth(gold, table, truth_columns(gold, columns))
     if total(table, count_truth, codes, len(table.classes))[1]:
         raise InputError(
             f"{gold} has a label that is not one of the classes {list(table.classes)}: name all "
@@ -347,14 +347,16 @@ def _labels(
     return table
 
 
-def _truth(truth: PathOrAddress | None, table: Table, columns: tuple[str, str]) -> Any:
-    """The known truth, as its code for each item."""
+def _truth(truth: PathOrAddress | None, table: Table, labels: Sequence[str]) -> Any:
+    """The known truth, as its code for each item, beside labels with these columns."""
     if truth is None:
         return None
     from venire.cli.shared.summary import count_truth
     from venire.labels.partitions import pieces, total
     from venire.labels.sources import as_truth
+    from venire.labels.sources.sheets import truth_columns
 
+    columns = truth_columns(truth, labels)
     right = as_truth(truth, table, columns)
     strange = int(total(table, count_truth, right, len(table.classes))[1])
     if strange:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +15,10 @@ from venire.cli.shared.tables import (
     Blank,
     Columns,
     FamiliesFile,
-    LabelsFile,
+    Labels,
+    Merge,
     Repeats,
+    Wide,
     blank_of,
     columns_of,
     families_of,
@@ -22,6 +26,7 @@ from venire.cli.shared.tables import (
     repeats_of,
 )
 from venire.errors import FileError, InputError
+from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     from venire.estimators.questions import Questions
@@ -34,12 +39,14 @@ SEED = "Seed of the draws."
 
 
 def ask(
-    labels: LabelsFile,
+    labels: Labels,
     n: Annotated[int, typer.Option(metavar="N", help=N)] = 10,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     families: FamiliesFile = None,
     columns: Columns = None,
+    wide: Wide = False,
+    merge: Merge = False,
     repeats: Repeats = "error",
     blank: Blank = None,
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
@@ -54,18 +61,21 @@ def ask(
     from venire.files import check_targets, write_outputs
     from venire.labels.sources import COLUMNS, as_table
 
-    called, kept = columns_of(columns, COLUMNS), repeats_of(repeats)
+    called, kept = columns_of(columns, COLUMNS, wide), repeats_of(repeats)
+    source = located(labels)
     if out is None and gold is None:
         raise InputError("give --out, the file for the list, or --gold with the answers so far")
     if out is not None:
-        sources = [path for path in (labels, gold, families) if path is not None]
+        sources = [path for path in (source, gold, families) if path is not None]
         check_targets([out], sources)
         if out.is_file():
             raise FileError(out, None, "it exists and may hold answers: choose another name")
-    with screen.working(f"reading {labels.name}"):
-        table = as_table(labels, None, kept, called, blank=blank_of(blank))
+    with screen.working(f"reading {source.name}"):
+        form: dict[str, Any] = {"wide": wide, "merge": merge, "blank": blank_of(blank)}
+        table = as_table(source, None, kept, called, tell=screen.say, **form)
+        called = COLUMNS if wide else called  # the answers have no columns of judges
         known = None if gold is None else gold_of(gold, table, called)
-        kin = families_of(families, labels, table, called)
+        kin = families_of(families, source, table, called)
         told = (None, ()) if known is None else (known.labels, known.asked)
         found = questions(table, n, told[0], asked=told[1], families=kin, seed=seed)
     if out is not None:
@@ -73,7 +83,27 @@ def ask(
     if as_json:
         print(json.dumps(found.record(), indent=2, allow_nan=False, default=str))
     else:
-        _print(found, labels, gold, out)
+        given: dict[str, Any] = {
+            "--columns": columns,
+            "--wide": wide,
+            "--merge": merge,
+            "--blank": blank,
+        }
+        given |= {"--repeats": None if repeats == "error" else repeats, "--families": families}
+        _print(found, _again(labels, given), gold, out)
+
+
+def _again(labels: str, given: Mapping[str, Any]) -> str:
+    """The labels with the options that say how to read them, for the next command.
+
+    >>> _again("my labels.csv", {"--columns": "id,judge,winner", "--merge": True, "--wide": False})
+    "'my labels.csv' --columns id,judge,winner --merge"
+    """
+    words = [labels]
+    for name, value in given.items():
+        if value is not None and value is not False:
+            words += [name] if value is True else [name, str(value)]
+    return shlex.join(words)
 
 
 def _output(out: Path, found: Questions) -> Any:
@@ -94,7 +124,7 @@ def _output(out: Path, found: Questions) -> Any:
     )
 
 
-def _print(found: Questions, labels: Path, gold: Path | None, out: Path | None) -> None:
+def _print(found: Questions, labels: str, gold: Path | None, out: Path | None) -> None:
     for line in found.words:
         print(line)
     if found.gold:
@@ -106,5 +136,6 @@ def _print(found: Questions, labels: Path, gold: Path | None, out: Path | None) 
     if out is not None:
         also = f", and add the rows of {gold} to it" if gold is not None else ""
         print(f"fill in the labels of {out}, as somebody trusted sees them{also}; then:")
-        print(f"  venire ask {labels} --gold {out}        what they say")
-        print(f"  venire aggregate {labels} --gold {out}  verdicts that follow them")
+        answers = shlex.join(["--gold", str(out)])
+        print(f"  venire ask {labels} {answers}        what they say")
+        print(f"  venire aggregate {labels} {answers}  verdicts that follow them")

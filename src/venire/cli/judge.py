@@ -97,7 +97,7 @@ def judge(
         panel += judges_of(config, kept, items.parent, book)
         names = [item.id for item in rows]
         known = batches.gold_of_file(gold, names, *_classes(panel, config))
-        batches.check_promise(promise, names, known.labels)
+        batches.check_promise(promise, names, known)
         batches.warn_target(target, known)
         if dry_run:
             return _say_forecast(forecast(panel, [item.content for item in rows]), limit, as_json)
@@ -133,7 +133,7 @@ def judge(
     said = judges_record(panel, done.table, done.codes, resumed)
     if book is not None:
         said["batches"] = book.record(read_judges(config))
-    held = batches.kept_promise(promise, done, known.labels)
+    held = batches.kept_promise(promise, done, known)
     order = list(dict.fromkeys(name for one in panel for name in one.config.classes))
     more = judges_html(said)
     batches.write_labelled(done, out, report, probabilities, more, labels_out, held, order)

@@ -160,7 +160,7 @@ def label(
             options |= _told(known, promise, [item.id for item in batch], target)
             done = _ask(batch, panel, (budget, labels, labels_per_item), options)
     done = done.of_day(known.day)
-    held = batches.kept_promise(promise, done, known.labels)
+    held = batches.kept_promise(promise, done, known)
     batches.write_labelled(done, out, report, probabilities, labels_out=labels_out, held=held)
     batches.say_labelled(done, as_json, held=held)
 
@@ -169,7 +169,7 @@ def _told(
     known: KnownLabels, promise: Promise | None, tasks: Sequence[Any], target: float | None
 ) -> dict[str, Any]:
     """What gold there is to learn from, after checks of all gold."""
-    batches.check_promise(promise, tasks, known.labels)
+    batches.check_promise(promise, tasks, known)
     batches.warn_target(target, known)
     return {"gold": known.labels or None, "asked": known.asked}
 

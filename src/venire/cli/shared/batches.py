@@ -174,20 +174,20 @@ def write_labelled(
         done.write_report(report, [*([] if held is None else guarantee_html(held)), *more])
 
 
-def check_promise(promise: Promise | None, tasks: Iterable[Any], taught: Any) -> None:
+def check_promise(promise: Promise | None, tasks: Iterable[Any], taught: KnownLabels) -> None:
     """Refuse gold that cannot test before anything is paid."""
     if promise is not None:
-        promise.check(map(str, tasks), set(map(str, taught or ())))
+        promise.check(map(str, tasks), taught)
 
 
-def kept_promise(promise: Promise | None, done: Labelled, taught: Any) -> Guarantee | None:
+def kept_promise(promise: Promise | None, done: Labelled, taught: KnownLabels) -> Guarantee | None:
     """Which verdicts are guaranteed; what nobody labelled counts as wrong."""
     if promise is None:
         return None
     rows = list(done.rows())
     verdicts = {str(task): "" if label is None else str(label) for task, label, *_ in rows}
     sure = {str(row[0]): float(row[2]) for row in rows}
-    return promise.kept(verdicts, sure, set(map(str, taught or ())))
+    return promise.kept(verdicts, sure, taught)
 
 
 def say_labelled(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,6 +15,7 @@ from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from venire.audits import Guarantee
+    from venire.files.audits import KnownLabels
 
 
 GUARANTEE = (
@@ -37,28 +38,48 @@ class Promise(NamedTuple):
     level: float
     gold: Path
 
-    def check(self, tasks: Iterable[str], taught: Collection[str] = ()) -> None:
-        """Refuse gold that does not fit the tasks before anything is paid for verdicts."""
+    def check(self, tasks: Iterable[str], taught: KnownLabels | None) -> None:
+        """Refuse gold that does not fit the tasks before anything is paid for verdicts.
+
+        Items that were asked may be among those drawn later at random: they teach, and what was
+        drawn of the other items is a random sample of these.
+        """
         known = drawn_gold(self.gold, dict.fromkeys(tasks, ""))
-        both = next((task for task in known if task in taught), None)
-        if both is not None:
+        asked = set() if taught is None else set(map(str, taught.asked))
+        both = known.keys() & _teaching(taught)
+        odd = next((task for task in known if task in both - asked), None)
+        if odd is not None:
             raise InputError(
-                f"task {both!r} is in --gold and in --guarantee-gold, expected gold that teaches "
+                f"task {odd!r} is in --gold and in --guarantee-gold, expected gold that teaches "
                 "or tests: take it out of one of them"
             )
+        if not known.keys() - both:
+            message = "--gold has all of its tasks, which teach: draw others by venire audit draw"
+            raise FileError(self.gold, None, message)
+        if both:
+            tasks = "1 task was" if len(both) == 1 else f"{len(both):,} tasks were"
+            screen.say(f"{tasks} asked (--gold) and drawn (--guarantee-gold): they only teach")
 
     def kept(
         self,
         verdicts: Mapping[str, str],
         confidences: Mapping[str, float],
-        taught: Collection[str] = (),
+        taught: KnownLabels | None,
     ) -> Guarantee:
         """Which verdicts are guaranteed; those on tasks whose gold taught are not tested."""
         from venire.audits import guarantee
 
-        known = drawn_gold(self.gold, verdicts, tell=False)
-        others = {task: label for task, label in verdicts.items() if task not in taught}
-        return guarantee(others, confidences, known, self.right, self.level)
+        known, teaching = drawn_gold(self.gold, verdicts, tell=False), _teaching(taught)
+        others, tests = (
+            {task: label for task, label in told.items() if task not in teaching}
+            for told in (verdicts, known)
+        )
+        return guarantee(others, confidences, tests, self.right, self.level)
+
+
+def _teaching(taught: KnownLabels | None) -> set[str]:
+    """The tasks whose gold teaches, as text."""
+    return set() if taught is None else set(map(str, taught.labels))
 
 
 def promise_of(

@@ -47,12 +47,15 @@ def aggregate_numbers(
     """Read, fit, write the files, and print the result."""
     from venire.estimators import RobustMean
     from venire.files import columns_output, write_outputs
-    from venire.labels.sources import TRUTH_COLUMNS, as_ratings, as_true_values
+    from venire.labels.sources import COLUMNS, as_ratings, as_true_values
+    from venire.labels.sources.sheets import truth_columns
 
     with screen.working(f"reading {labels.name}") as working:
         table = as_ratings(labels, repeats, columns, wide=wide, tell=screen.say)
-        names = TRUTH_COLUMNS if wide else (columns[0], columns[2])
-        right = None if truth is None else as_true_values(truth, table, names)
+        called = COLUMNS if wide else columns
+        right = None
+        if truth is not None:
+            right = as_true_values(truth, table, truth_columns(truth, called))
         working(f"robust mean of {len(table.said):,} numbers")
         start = time.perf_counter()
         fitted = RobustMean().fit(table)

@@ -41,7 +41,6 @@ MERGE = "Merge labels that look alike: 1, 1.0 and True; Yes and yes."
 
 # The options of the commands that read a table of labels.
 Labels = Annotated[str, typer.Argument(metavar="LABELS", help=_LABELS)]
-LabelsFile = Annotated[Path, typer.Argument(metavar="LABELS", help=_LABELS)]
 Columns = Annotated[str | None, typer.Option(metavar="NAMES", help=_COLUMNS)]
 Repeats = Annotated[str, typer.Option(metavar="WHICH", help=_REPEATS)]
 FamiliesFile = Annotated[Path | None, typer.Option(metavar="FILE", help=_FAMILIES)]
@@ -140,8 +139,9 @@ def gold_of(
     from venire.files import read_known
     from venire.files.audits import KnownLabels
     from venire.labels.sources.columns import like
+    from venire.labels.sources.sheets import truth_columns
 
-    read, day, asked = read_known(path, (columns[0], columns[2]))
+    read, day, asked = read_known(path, truth_columns(path, columns))
     names, labels = like(list(read), table.items), like(list(read.values()), table.classes)
     odd = next((said for said in labels if said not in set(table.classes)), None)
     if odd is not None and not others:
@@ -197,8 +197,9 @@ def true_labels(
 ) -> dict[Hashable, Hashable]:
     """The true classes in a file, by item; one that nobody ever said is never right."""
     from venire.labels.sources import as_truth
+    from venire.labels.sources.sheets import truth_columns
 
-    codes = as_truth(path, table, (columns[0], columns[2]))
+    codes = as_truth(path, table, truth_columns(path, columns))
     outside = ("a class that nobody ever said",)
     names = (*table.classes, outside)
     pairs = zip(table.items, codes.tolist(), strict=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from venire.labels.sources.files import (
     read_columns,
     read_records,
 )
-from venire.labels.sources.headers import Layout, layout_of
+from venire.labels.sources.headers import ITEM, LABEL, TRUTH, Layout, layout_of, role_names
 from venire.tools.addresses import PathOrAddress, readable
 from venire.tools.csv_rows import dialect_of, read_head, read_rows
 from venire.tools.lazy import library
@@ -101,6 +102,37 @@ def resolved(path: PathOrAddress, columns: Sequence[str], what: str) -> tuple[st
     except InputError as error:
         raise FileError(path, 1 if is_text(path) else None, str(error)) from None
     return tuple(columns) if layout is None or layout.judges else layout.columns
+
+
+def truth_columns(path: PathOrAddress, columns: Sequence[str]) -> tuple[str, str]:
+    r"""What a file of known labels calls tasks and labels, beside labels with these columns.
+
+    As the labels do, or else as lists of `venire ask` and others usually do.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "ask.csv")
+    ...     _ = file.write_text("task,label\n1,ok\n")
+    ...     truth_columns(file, ("pair", "judge", "winner"))
+    ('task', 'label')
+    """
+    mine = columns[0], columns[2]
+    if mine == TRUTH_COLUMNS or (isinstance(path, Path) and not path.is_file()):
+        return mine  # a pipe can be read once
+    records = _whole(path)
+    names = file_head(path)[0] if records is None else list(_of_records(records[0]))
+    here = {str(name).strip().lower() for name in names}
+    item, label = (name.strip().lower() in here for name in mine)
+    if item == label:
+        return mine if item else TRUTH_COLUMNS
+    found = role_names(names, ITEM) if label else _of_roles(names, (TRUTH, LABEL))
+    other = found[0] if found else TRUTH_COLUMNS[item]
+    return (mine[0], other) if item else (other, mine[1])
+
+
+def _of_roles(names: Sequence[str], roles: Sequence[str]) -> list[str]:
+    return [name for role in roles for name in role_names(names, role)]
 
 
 def _layout(
