@@ -159,8 +159,8 @@ def requests(count: int, rounds: int = 3) -> None:
 
 async def label_all(url: str, api: str, key: str, count: int) -> dict[str, Any]:
     from venire.client import AsyncClient
+    from venire.connectors.crew import hands_of_judges, work_together
     from venire.connectors.judges import Judge
-    from venire.connectors.judges.working import label_stream
 
     panel = [{"id": "judge", "capacity": IN_FLIGHT}]
     settings = {"classes": CLASSES, "panel": panel, "policy": "fixed-overlap:1"}
@@ -172,8 +172,9 @@ async def label_all(url: str, api: str, key: str, count: int) -> dict[str, Any]:
             await client.add_items("bench", items)
     async with Judge(config(url)) as judge:
         cpu, wall = time.process_time(), time.perf_counter()
-        (report,) = await label_stream(
-            {"judge": judge}, lambda: AsyncClient(api, key), "bench", until_idle=1.0
+        hands = hands_of_judges({"judge": judge})
+        (report,) = await work_together(
+            hands, lambda: AsyncClient(api, key), "bench", until_idle=1.0
         )
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return {"labelled": report.tally.labelled, "cpu": 1000 * cpu / count, "rate": count / wall}
