@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from venire import __version__
-from venire.cli.shared import screen
+from venire.cli.shared import expanded, screen
 from venire.cli.shared.stores import defaults_of
 from venire.errors import VenireError
 
@@ -127,8 +127,7 @@ def command_of(name: str) -> Callable[..., Any]:
     'venire.cli.archive'
     """
     module, _, function = ELSEWHERE.get(name, f"{__name__}.{name}:{name}").partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    return expanded(getattr(import_module(module), function))
 
 
 def _venire(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli.export import TRACED, Name
-from venire.cli.shared import screen
+from venire.cli.shared import HERE, Url, screen
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -22,14 +22,7 @@ if TYPE_CHECKING:
     from venire.connectors.rounds import Rounds, Tally
 
 
-MCP_URL = "The venire server; several on one store with commas between them."
-
-
-def mcp(
-    url: Annotated[
-        str, typer.Option(metavar="URL", help=MCP_URL, envvar="VENIRE_URL")
-    ] = "http://127.0.0.1:8400",
-) -> None:
+def mcp(url: Url = HERE) -> None:
     """Let an agent label, and ask for verdicts and explanations, by the Model Context Protocol.
 
     It speaks over standard input and output: agents start it. The key is read from VENIRE_KEY; its
@@ -63,7 +56,6 @@ CONTROL = (
     "[default: the only one]"
 )
 CREATE = "Create the stream if there is none, with the classes of the project or annotations."
-SERVER = "The venire server; several on one store with commas between them."
 KEY = "An admin key; preferably given as VENIRE_KEY."
 EVERY = "Seconds between two rounds."
 UNTIL_IDLE = "Stop after this many seconds with nothing to do."
@@ -79,9 +71,7 @@ def connect(
     labeler: Annotated[list[str] | None, typer.Option(metavar="WHO", help=LABELER)] = None,
     control: Annotated[str | None, typer.Option(metavar="NAME", help=CONTROL)] = None,
     create: Annotated[bool, typer.Option("--create", help=CREATE)] = False,
-    server: Annotated[
-        str, typer.Option(metavar="URL", help=SERVER, envvar="VENIRE_URL")
-    ] = "http://127.0.0.1:8400",
+    server: Url = HERE,
     key: Annotated[str, typer.Option(metavar="KEY", help=KEY, envvar="VENIRE_KEY")] = "",
     every: Annotated[float, typer.Option(metavar="SECONDS", help=EVERY, min=0.1)] = 2.0,
     until_idle: Annotated[

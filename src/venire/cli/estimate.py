@@ -6,6 +6,7 @@ import json
 import math
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -53,21 +54,29 @@ class Options(NamedTuple):
     anytime: bool
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is estimated, from what and how, or drawn."""
+
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None
+    of: Annotated[str | None, typer.Option(metavar="CLASS", help=OF)] = None
+    wins: Annotated[str | None, typer.Option(metavar="NAMES", help=WINS)] = None
+    items: Annotated[Path | None, typer.Option(metavar="FILE", help=ITEMS)] = None
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help=BY)] = None
+    against: Annotated[str | None, typer.Option(metavar="GROUP", help=AGAINST)] = None
+    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None
+    level: Annotated[float | None, typer.Option(metavar="X", help=LEVEL)] = None
+    anytime: Annotated[bool, typer.Option("--anytime", help=ANYTIME)] = False
+    ongoing: Annotated[bool, typer.Option("--ongoing", help=ONGOING)] = False
+    draw: Annotated[int | None, typer.Option(metavar="N", help=DRAW)] = None
+    seed: Annotated[int | None, typer.Option(help=SEED)] = None
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None
+
+
 def estimate(
     verdicts: Annotated[Path, typer.Argument(metavar="VERDICTS", help=VERDICTS)],
-    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
-    of: Annotated[str | None, typer.Option(metavar="CLASS", help=OF)] = None,
-    wins: Annotated[str | None, typer.Option(metavar="NAMES", help=WINS)] = None,
-    items: Annotated[Path | None, typer.Option(metavar="FILE", help=ITEMS)] = None,
-    by: Annotated[str | None, typer.Option(metavar="COLUMN", help=BY)] = None,
-    against: Annotated[str | None, typer.Option(metavar="GROUP", help=AGAINST)] = None,
-    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
-    level: Annotated[float | None, typer.Option(metavar="X", help=LEVEL)] = None,
-    anytime: Annotated[bool, typer.Option("--anytime", help=ANYTIME)] = False,
-    ongoing: Annotated[bool, typer.Option("--ongoing", help=ONGOING)] = False,
-    draw: Annotated[int | None, typer.Option(metavar="N", help=DRAW)] = None,
-    seed: Annotated[int | None, typer.Option(help=SEED)] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
+    *,
+    asked: Asked,
     as_json: AsJson = False,
 ) -> None:
     """Estimate the share of a class, or win rates, with intervals that hold whatever judges do.
@@ -77,25 +86,27 @@ def estimate(
     """
     from venire.files.audits import COLUMNS, read_judged
 
-    named = _names(of, wins)
-    _check(gold, of, draw, seed, out, items, by, against, wins, level, anytime, ongoing)
-    judged = read_judged(verdicts, columns_of(columns, COLUMNS), named)
-    if draw is not None and out is not None:
-        record = _draw(judged, verdicts, named, draw, seed, out)
+    named = _names(asked.of, asked.wins)
+    _check(asked)
+    judged = read_judged(verdicts, columns_of(asked.columns, COLUMNS), named)
+    of, wins = asked.of, asked.wins
+    if asked.draw is not None and asked.out is not None:
+        record = _draw(judged, verdicts, named, asked.draw, asked.seed, asked.out)
         what = f"--of {of}" if wins is None else f"--wins {wins}"
-        print(json.dumps(record, indent=2) if as_json else _drawn(record, verdicts, out, what))
+        said = _drawn(record, verdicts, asked.out, what)
+        print(json.dumps(record, indent=2) if as_json else said)
         return
-    if gold is None:  # as checked
+    if asked.gold is None:  # as checked
         raise InputError("give the trusted labels: --gold FILE")
-    options = Options(0.95 if level is None else level, ongoing, anytime)
-    known, chances = _gold(gold, judged.verdicts)
-    groups = _groups(items, by, judged.verdicts, wins)
+    options = Options(0.95 if asked.level is None else asked.level, asked.ongoing, asked.anytime)
+    known, chances = _gold(asked.gold, judged.verdicts)
+    groups = _groups(asked.items, asked.by, judged.verdicts, wins)
     if of is not None and of not in judged.verdicts.values() and of not in known.values():
         classes = ", ".join(sorted(set(judged.verdicts.values()))[:20])
         raise InputError(
             f"no verdict and no trusted label is {of!r}, expected one of {classes}: correct --of"
         )
-    report = _report(judged, known, chances, of, wins and named, groups, against, options)
+    report = _report(judged, known, chances, of, wins and named, groups, asked.against, options)
     if as_json:
         print(json.dumps(_record(report, options), indent=2, allow_nan=False))
     else:
@@ -122,38 +133,25 @@ def _names(of: str | None, wins: str | None) -> tuple[str, ...]:
     return names
 
 
-def _check(
-    gold: Path | None,
-    of: str | None,
-    draw: int | None,
-    seed: int | None,
-    out: Path | None,
-    items: Path | None,
-    by: str | None,
-    against: str | None,
-    wins: str | None,
-    level: float | None,
-    anytime: bool,
-    ongoing: bool,
-) -> None:
-    if draw is None:
-        for name, value in {"--seed": seed, "--out": out}.items():
-            if value is not None:
-                raise InputError(f"{name} needs --draw: it is for the list of items to label")
-        if gold is None:
+def _check(asked: Asked) -> None:
+    if asked.draw is None:
+        for name in ("seed", "out"):
+            if getattr(asked, name) is not None:
+                raise InputError(f"--{name} needs --draw: it is for the list of items to label")
+        if asked.gold is None:
             raise InputError("give the trusted labels, --gold FILE, or draw items: --draw N")
     else:
-        given: dict[str, Any] = {"--gold": gold, "--items": items, "--by": by}
-        given |= {"--against": against, "--level": level}
-        given |= {"--anytime": anytime or None, "--ongoing": ongoing or None}
-        other = next((name for name, value in given.items() if value is not None), None)
-        if other is not None:
-            raise InputError(f"--draw and {other} exclude each other: first draw, then estimate")
-        if out is None:
+        for name in ("gold", "items", "by", "against", "level", "anytime", "ongoing"):
+            value = getattr(asked, name)
+            if value is not None and value is not False:
+                raise InputError(
+                    f"--draw and --{name} exclude each other: first draw, then estimate"
+                )
+        if asked.out is None:
             raise InputError("--draw needs --out: a file for the list")
-    if (items is None) != (by is None):
+    if (asked.items is None) != (asked.by is None):
         raise InputError("--items and --by need each other: the file, and its column of groups")
-    if against is not None and by is None:
+    if asked.against is not None and asked.by is None:
         raise InputError("--against needs --by: differences are between groups")
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli.shared import AsJson, batches, screen
-from venire.cli.shared.guarantees import Level, RightShare, TestingGold, promise_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,33 +28,9 @@ def judge(
     items: Annotated[Path, typer.Argument(metavar="ITEMS", help=ITEMS)],
     config: Annotated[Path, typer.Option(metavar="FILE", help=CONFIG)],
     out: Annotated[Path, typer.Option(metavar="FILE", help=batches.OUT)],
-    budget: Annotated[float | None, typer.Option(metavar="X", help=batches.BUDGET)] = None,
-    labels: Annotated[int | None, typer.Option(metavar="N", help=batches.LABELS)] = None,
-    labels_per_item: Annotated[
-        float | None, typer.Option(metavar="X", help=batches.PER_ITEM)
-    ] = None,
-    target: Annotated[float | None, typer.Option(metavar="X", help=batches.TARGET)] = None,
-    costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
-    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
-    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
-    expert_share: Annotated[
-        float | None, typer.Option(metavar="X", help=batches.EXPERT_SHARE)
-    ] = None,
-    alone: Annotated[float | None, typer.Option(metavar="X", help=batches.ALONE)] = None,
-    guarantee: RightShare = None,
-    guarantee_level: Level = None,
-    guarantee_gold: TestingGold = None,
-    labels_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=batches.LABELS_OUT)
-    ] = None,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
-    ] = False,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
-    journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
+    *,
+    buying: batches.Buying,
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
-    student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
-    seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     batch: Annotated[bool, typer.Option("--batch", help=BATCH)] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=DRY_RUN)] = False,
     as_json: AsJson = False,
@@ -80,16 +55,10 @@ def judge(
         judges_record,
         recount_bias,
     )
-    from venire.costs import costs_of_text
-    from venire.files import check_targets
 
-    gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
-    every = (items, config, truth, gold, promise and promise.gold)
-    sources = [path for path in every if path is not None]
-    check_targets([path for path in (out, labels_out) if path is not None], sources)
-    batches.check_report(report)
+    gold, promise = buying.checked(out, items, config)
     rows = read_batch(items)
-    limit = batches.budget_of(budget, labels, labels_per_item, len(rows))
+    limit = buying.limit(len(rows))
     kept = Cache(config.with_suffix(".cache") if cache is None else cache, late=batch)
     book = BatchBook(out.with_name(out.name + ".batches"), screen.say) if batch else None
     panel: list[AnyJudge] = []
@@ -98,12 +67,12 @@ def judge(
         names = [item.id for item in rows]
         known = batches.gold_of_file(gold, names, *_classes(panel, config))
         batches.check_promise(promise, names, known)
-        batches.warn_target(target, known)
+        batches.warn_target(buying.target, known)
         if dry_run:
             return _say_forecast(forecast(panel, [item.content for item in rows]), limit, as_json)
-        check_limits(rows, panel, limit, target)
-        kept_in = journal or out.with_name(out.name + ".journal")
-        resumed = batches.say_continued(kept_in)
+        check_limits(rows, panel, limit, buying.target)
+        asking = buying.asking(out)
+        resumed = batches.say_continued(asking["journal"])
         for warning in run_beside(check_judges(panel, rows[0].content)):
             screen.warn(warning)
         with batches.watched() as watch:
@@ -111,17 +80,11 @@ def judge(
                 rows,
                 panel,
                 limit,
-                target=target,
-                costs=costs_of_text(costs) if costs else None,
-                seed=seed,
-                journal=kept_in,
-                truth=batches.truth_of(truth),
+                **buying.terms(),
+                **asking,
                 progress=watch,
-                student=batches.student_of(student),
                 gold=known.labels or None,
                 asked=known.asked,
-                expert_share=expert_share,
-                alone=alone,
                 growth=IN_BATCHES if batch else GROWTH,
             ).of_day(known.day)
         kept.save()
@@ -136,7 +99,7 @@ def judge(
     held = batches.kept_promise(promise, done, known)
     order = list(dict.fromkeys(name for one in panel for name in one.config.classes))
     more = judges_html(said)
-    batches.write_labelled(done, out, report, probabilities, more, labels_out, held, order)
+    batches.write_labelled(done, out, buying, more, held, order)
     batches.say_labelled(done, as_json, said, held)
     if as_json:
         return

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli.shared import AsJson, batches, screen, tables
-from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
     BLANK,
     MERGE,
@@ -28,6 +27,8 @@ from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     from venire.batch import BatchItem, Labelled
+    from venire.budget import Budget
+    from venire.cli.shared.guarantees import Promise
     from venire.files.audits import KnownLabels
     from venire.tools.addresses import PathOrAddress
 
@@ -57,41 +58,17 @@ def label(
     recorded: Annotated[str | None, typer.Option(metavar="FILE", help=RECORDED)] = None,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
     families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
-    budget: Annotated[float | None, typer.Option(metavar="X", help=batches.BUDGET)] = None,
-    labels: Annotated[int | None, typer.Option(metavar="N", help=batches.LABELS)] = None,
-    labels_per_item: Annotated[
-        float | None, typer.Option(metavar="X", help=batches.PER_ITEM)
-    ] = None,
-    target: Annotated[float | None, typer.Option(metavar="X", help=batches.TARGET)] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
+    *,
+    buying: batches.Buying,
     classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
-    costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
-    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
-    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
     expert: Annotated[Path | None, typer.Option(metavar="FILE", help=EXPERT)] = None,
     expert_price: Annotated[float | None, typer.Option(metavar="X", help=EXPERT_PRICE)] = None,
-    expert_share: Annotated[
-        float | None, typer.Option(metavar="X", help=batches.EXPERT_SHARE)
-    ] = None,
-    alone: Annotated[float | None, typer.Option(metavar="X", help=batches.ALONE)] = None,
-    guarantee: RightShare = None,
-    guarantee_level: Level = None,
-    guarantee_gold: TestingGold = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     wide: Annotated[bool, typer.Option("--wide", help=WIDE_HELP)] = False,
     merge: Annotated[bool, typer.Option("--merge", help=MERGE_HELP)] = False,
     blank: Annotated[str | None, typer.Option(metavar="NAMES", help=BLANK_HELP)] = None,
     repeats: Annotated[str | None, typer.Option(metavar="WHICH", help=REPEATS)] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
-    labels_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=batches.LABELS_OUT)
-    ] = None,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
-    ] = False,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
-    journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
-    student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
-    seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,48 +78,36 @@ def label(
     continues where it stopped and pays for nothing twice.
     """
     from venire.batch.labelling import label_recorded, read_batch
-    from venire.costs import costs_of_text
-    from venire.files import check_targets
     from venire.labels.sources import COLUMNS as COLUMNS_OF_LABELS
 
     replayed: dict[str, Any] = {"--prices": prices, "--columns": columns, "--repeats": repeats}
     replayed |= {"--cluster": cluster, "--families": families}
     replayed |= {"--expert": expert, "--expert-price": expert_price}
     replayed |= {"--wide": wide or None, "--merge": merge or None, "--blank": blank}
-    _check(items, panel, recorded, journal, out, student, replayed)
+    _check({"ITEMS": items, "--panel": panel}, recorded, out, buying, replayed)
     source = None if recorded is None else located(recorded)
-    gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
-    every = (items, panel, source, prices, families, truth, expert, gold, promise and promise.gold)
-    sources = [path for path in every if path is not None]
-    check_targets([path for path in (out, labels_out) if path is not None], sources)
-    batches.check_report(report)
-    if probabilities and out is None:
+    gold, promise = buying.checked(out, items, panel, source, prices, families, expert)
+    if buying.probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
-    options: dict[str, Any] = {
-        "target": target,
-        "costs": costs_of_text(costs) if costs else None,
-        "seed": seed,
-        "expert_share": expert_share,
-        "alone": alone,
-    }
+    options = buying.terms()
     with batches.watched() as watch:
         options["progress"] = watch
         if source is not None:
             table, options["truth"] = _table(
                 source,
-                truth,
+                buying.truth,
                 columns,
                 repeats,
                 classes,
                 cluster,
                 {"wide": wide, "merge": merge, "blank": blank_of(blank)},
             )
-            limit = batches.budget_of(budget, labels, labels_per_item, len(table.items))
+            limit = buying.limit(len(table.items))
             options["prices"] = None if prices is None else prices_of(prices, table)
             called = COLUMNS_OF_LABELS if wide else columns_of(columns, COLUMNS_OF_LABELS)
             options["families"] = families_of(families, source, table, called)
             known = batches.gold_of_file(None) if gold is None else gold_of(gold, table, called)
-            options |= _told(known, promise, table.items, target)
+            options |= _told(known, promise, table.items, buying.target)
             if expert is not None:
                 options["expert"] = true_labels(expert, table, called)
             options["expert_price"] = expert_price
@@ -151,17 +116,15 @@ def label(
             assert items is not None
             assert panel is not None
             assert out is not None
-            options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
-            options["journal"] = journal or out.with_name(out.name + ".journal")
-            options["student"] = batches.student_of(student)
+            options |= {"classes": names_of(classes), **buying.asking(out)}
             batch = read_batch(items)
             batches.say_continued(options["journal"])
             known = batches.gold_of_file(gold, [item.id for item in batch], options["classes"])
-            options |= _told(known, promise, [item.id for item in batch], target)
-            done = _ask(batch, panel, (budget, labels, labels_per_item), options)
+            options |= _told(known, promise, [item.id for item in batch], buying.target)
+            done = _ask(batch, panel, buying.limit(len(batch)), options)
     done = done.of_day(known.day)
     held = batches.kept_promise(promise, done, known)
-    batches.write_labelled(done, out, report, probabilities, labels_out=labels_out, held=held)
+    batches.write_labelled(done, out, buying, held=held)
     batches.say_labelled(done, as_json, held=held)
 
 
@@ -175,21 +138,19 @@ def _told(
 
 
 def _check(
-    items: Path | None,
-    panel: Path | None,
+    files: dict[str, Path | None],
     recorded: str | None,
-    journal: Path | None,
     out: Path | None,
-    student: str | None,
+    buying: batches.Buying,
     replayed: dict[str, Any],
 ) -> None:
-    live = {"ITEMS": items, "--panel": panel, "--journal": journal, "--student": student}
+    live = {**files, "--journal": buying.journal, "--student": buying.student}
     if recorded is not None:
         other = next((name for name, value in live.items() if value is not None), None)
         if other is not None:
             raise InputError(f"--recorded and {other} exclude each other: drop one of them")
         return
-    if items is None or panel is None:
+    if None in files.values():
         raise InputError("give ITEMS and --panel, or --recorded with labels that are there already")
     other = next((name for name, value in replayed.items() if value is not None), None)
     if other is not None:
@@ -232,7 +193,7 @@ def _table(
 def _ask(
     batch: Sequence[BatchItem],
     panel: Path,
-    budget: tuple[float | None, int | None, float | None],
+    limit: Budget | None,
     options: dict[str, Any],
 ) -> Labelled:
     from venire.batch.asking import close_labelers
@@ -242,6 +203,6 @@ def _ask(
 
     callers = read_panel_of_models(panel, find_callable)
     try:
-        return run(batch, callers, batches.budget_of(*budget, len(batch)), **options)
+        return run(batch, callers, limit, **options)
     finally:
         close_labelers(callers)

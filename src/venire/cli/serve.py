@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import warnings
+from dataclasses import asdict, dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,16 +32,24 @@ FORCE = "Overwrite files of the same name."
 LEVEL = "The log level: debug, info, warning or error. [default: info]"
 
 
+@dataclass(frozen=True)
+class Serving:
+    """The settings of the server that are options too."""
+
+    storage: Annotated[str | None, typer.Option(metavar="URL", help=STORAGE)] = None
+    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help=HOST)] = None
+    port: Annotated[int | None, typer.Option(metavar="PORT", help=PORT)] = None
+    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help=LEVEL)] = None
+    archive: Annotated[Path | None, typer.Option(metavar="FOLDER", help=ARCHIVE)] = None
+    standby: Annotated[bool, typer.Option("--standby", help=STANDBY)] = False
+    shared: Annotated[bool, typer.Option("--shared", help=SHARED)] = False
+    address: Annotated[str | None, typer.Option(metavar="URL", help=ADDRESS)] = None
+
+
 def serve(
-    storage: Annotated[str | None, typer.Option(metavar="URL", help=STORAGE)] = None,
-    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help=HOST)] = None,
-    port: Annotated[int | None, typer.Option(metavar="PORT", help=PORT)] = None,
-    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help=LEVEL)] = None,
+    *,
+    serving: Serving,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG)] = None,
-    archive: Annotated[Path | None, typer.Option(metavar="FOLDER", help=ARCHIVE)] = None,
-    standby: Annotated[bool, typer.Option("--standby", help=STANDBY)] = False,
-    shared: Annotated[bool, typer.Option("--shared", help=SHARED)] = False,
-    address: Annotated[str | None, typer.Option(metavar="URL", help=ADDRESS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
     """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
@@ -50,17 +59,9 @@ def serve(
     venire.toml, and some are only that: docs/serve.md lists them. Ctrl-C or SIGTERM shuts it down
     gracefully.
     """
-    given = {
-        "storage": storage,
-        "host": host,
-        "port": port,
-        "archive": archive,
-        "standby": standby or None,
-        "shared": shared or None,
-        "address": address,
-        "log_format": "json" if as_json else None,
-        "log_level": log_level,
-    }
+    given = {name: x for name, x in asdict(serving).items() if x is not None and x is not False}
+    if as_json:
+        given["log_format"] = "json"
     try:
         with warnings.catch_warnings(record=True) as early:
             from venire.server.process import run_server

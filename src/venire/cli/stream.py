@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from venire.cli.shared import AsJson, screen
+from venire.cli.shared import HERE, AsJson, Url, screen
 from venire.errors import FileError, InputError
 from venire.files.trees import read_text, read_toml, read_tree
 from venire.tools.addresses import located
@@ -23,7 +23,6 @@ STREAM = "The stream."
 ITEMS_FILE = "The items: CSV or JSON Lines, a row for each; - is stdin."
 ID = "The column of the ids. [default: id, or the one that looks like it]"
 HASH = "Make the ids of the content: the same content is the same item."
-URL = "The server; several on one store with commas between them."
 SEND_KEY = "A key with the role producer or admin; preferably given as VENIRE_KEY."
 
 #: Refused rows that are listed.
@@ -41,9 +40,7 @@ def send(
     file: Annotated[str, typer.Argument(metavar="FILE", help=ITEMS_FILE)],
     id: Annotated[str | None, typer.Option(metavar="COLUMN", help=ID)] = None,
     hash_ids: Annotated[bool, typer.Option("--hash-ids", help=HASH)] = False,
-    url: Annotated[
-        str, typer.Option(metavar="URL", help=URL, envvar="VENIRE_URL")
-    ] = "http://127.0.0.1:8400",
+    url: Url = HERE,
     key: Annotated[str, typer.Option(metavar="KEY", help=SEND_KEY, envvar="VENIRE_KEY")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -108,9 +105,7 @@ GUIDELINES: Final = "guidelines_file"
 
 def stream(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=FILE)],
-    url: Annotated[
-        str, typer.Option(metavar="URL", help=URL, envvar="VENIRE_URL")
-    ] = "http://127.0.0.1:8400",
+    url: Url = HERE,
     key: Annotated[str, typer.Option(metavar="KEY", help=KEY, envvar="VENIRE_KEY")] = "",
     as_json: AsJson = False,
 ) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import AsJson, screen
+from venire.cli.shared import HERE, AsJson, Url, screen
 from venire.cli.shared.worlds import find_callable
 from venire.errors import InputError
 
@@ -28,7 +28,6 @@ PANEL = "A panel of functions and models (docs/models.md), each under its id. Ne
 JUDGES = "A file of LLM judges (YAML or TOML): each labels under its id. Needs an admin key."
 CACHE = "With --judges: where answers are kept. [default: beside the file of judges, with .cache]"
 LABELER = "The labeler the callable acts as. [default: the labeler of the key]"
-URL = "The server; several on one store with commas between them."
 KEY = "A key with the role labeler or admin; preferably given as VENIRE_KEY."
 CONCURRENCY = "Items at a time; the labeler's capacity must allow it. [default: 1]"
 GRACE = "Seconds to finish running work after a signal; then it is released."
@@ -43,9 +42,7 @@ def work(
     judges: Annotated[Path | None, typer.Option(metavar="FILE", help=JUDGES)] = None,
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
     labeler: Annotated[str | None, typer.Option(metavar="ID", help=LABELER)] = None,
-    url: Annotated[
-        str, typer.Option(metavar="URL", help=URL, envvar="VENIRE_URL")
-    ] = "http://127.0.0.1:8400",
+    url: Url = HERE,
     key: Annotated[str, typer.Option(metavar="KEY", help=KEY, envvar="VENIRE_KEY")] = "",
     concurrency: Annotated[int | None, typer.Option(metavar="N", help=CONCURRENCY, min=1)] = None,
     grace: Annotated[float, typer.Option(metavar="SECONDS", help=GRACE, min=0)] = 30.0,

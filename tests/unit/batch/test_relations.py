@@ -11,10 +11,13 @@ import pytest
 import venire as vn
 from venire.batch import Answer, Caller
 from venire.batch.choice import owned
-from venire.cli.label import label
+from venire.cli import command_of
 from venire.errors import InputError
 from venire.estimators import Auto, CloneGroup
 from venire.estimators.voices import Voices
+
+label = command_of("label")
+
 
 VOICES = Voices(
     np.zeros(0, np.int64),

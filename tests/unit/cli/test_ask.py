@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from venire.cli import main
+from venire.cli import command_of, main
 from venire.cli.aggregate import aggregate
 from venire.cli.ask import ask
-from venire.cli.label import label
 from venire.errors import FileError, InputError
+
+label = command_of("label")
 
 
 def written(folder: Path) -> tuple[Path, dict[str, str]]:

@@ -7,10 +7,22 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from venire.cli.shared import screen
+from venire.cli.shared.guarantees import (
+    Level,
+    Promise,
+    RightShare,
+    TestingGold,
+    guarantee_html,
+    guarantee_lines,
+    promise_of,
+)
 from venire.cli.shared.tables import related_lines
 from venire.errors import FileError, InputError
 
@@ -18,7 +30,6 @@ if TYPE_CHECKING:
     from venire.audits import Guarantee
     from venire.batch import Labelled, Progress
     from venire.budget import Budget
-    from venire.cli.shared.guarantees import Promise
     from venire.files.audits import KnownLabels
     from venire.student import Student
 
@@ -50,25 +61,81 @@ SEED = "Seed of the draws of labelers."
 STUDENT = "Let a model learn from the labels and vote too; this field of an item is what it sees."
 
 
+@dataclass(frozen=True)
+class Buying:
+    """What is paid for, what is known, and what is written: the options of `label` and `judge`."""
+
+    budget: Annotated[float | None, typer.Option(metavar="X", help=BUDGET)] = None
+    labels: Annotated[int | None, typer.Option(metavar="N", help=LABELS)] = None
+    labels_per_item: Annotated[float | None, typer.Option(metavar="X", help=PER_ITEM)] = None
+    target: Annotated[float | None, typer.Option(metavar="X", help=TARGET)] = None
+    costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None
+    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None
+    expert_share: Annotated[float | None, typer.Option(metavar="X", help=EXPERT_SHARE)] = None
+    alone: Annotated[float | None, typer.Option(metavar="X", help=ALONE)] = None
+    guarantee: RightShare = None
+    guarantee_level: Level = None
+    guarantee_gold: TestingGold = None
+    labels_out: Annotated[Path | None, typer.Option(metavar="FILE", help=LABELS_OUT)] = None
+    probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help=REPORT)] = None
+    journal: Annotated[Path | None, typer.Option(metavar="FILE", help=JOURNAL)] = None
+    student: Annotated[str | None, typer.Option(metavar="FIELD", help=STUDENT)] = None
+    seed: Annotated[int, typer.Option(help=SEED)] = 0
+
+    def checked(self, out: Path | None, *sources: Any) -> tuple[Path | None, Promise | None]:
+        """The gold that teaches and what is promised, after checks of all files."""
+        from venire.files import check_targets
+
+        given = self.guarantee, self.guarantee_level, self.guarantee_gold
+        gold, promise = promise_of(*given, self.gold)
+        read = (*sources, self.truth, gold, promise and promise.gold)
+        written = [path for path in (out, self.labels_out) if path is not None]
+        check_targets(written, [path for path in read if path is not None])
+        check_report(self.report)
+        return gold, promise
+
+    def terms(self) -> dict[str, Any]:
+        """On what terms labels are bought, as `venire.batch` takes them."""
+        from venire.costs import costs_of_text
+
+        return {
+            "target": self.target,
+            "costs": costs_of_text(self.costs) if self.costs else None,
+            "seed": self.seed,
+            "expert_share": self.expert_share,
+            "alone": self.alone,
+        }
+
+    def asking(self, out: Path) -> dict[str, Any]:
+        """What is needed where somebody is asked: the journal, the student and the truth."""
+        return {
+            "journal": self.journal or out.with_name(out.name + ".journal"),
+            "student": student_of(self.student),
+            "truth": truth_of(self.truth),
+        }
+
+    def limit(self, items: int) -> Budget | None:
+        """The budget for this number of items; None without any."""
+        from venire.budget import Budget
+
+        labels, per_item = self.labels, self.labels_per_item
+        if labels is not None and per_item is not None:
+            raise InputError("--labels and --labels-per-item exclude each other: drop one of them")
+        if per_item is not None:
+            if not 0 < per_item < 1e6:
+                raise InputError(f"got --labels-per-item {per_item!r}, expected a number above 0")
+            labels = round(per_item * items)
+        if self.budget is None and labels is None:
+            return None
+        return Budget(money=self.budget, labels=labels)
+
+
 def check_report(report: Path | None) -> None:
     """Refuse a report that cannot be written before anything is paid."""
     if report is not None and (report.suffix != ".html" or not report.resolve().parent.is_dir()):
         raise InputError(f"got --report {report}, expected a file .html in a folder that is there")
-
-
-def budget_of(
-    money: float | None, labels: int | None, per_item: float | None, items: int
-) -> Budget | None:
-    """The budget of the options; None without any."""
-    from venire.budget import Budget
-
-    if labels is not None and per_item is not None:
-        raise InputError("--labels and --labels-per-item exclude each other: drop one of them")
-    if per_item is not None:
-        if not 0 < per_item < 1e6:
-            raise InputError(f"got --labels-per-item {per_item!r}, expected a number above 0")
-        labels = round(per_item * items)
-    return None if money is None and labels is None else Budget(money=money, labels=labels)
 
 
 def student_of(field: str | None) -> Student | None:
@@ -143,10 +210,8 @@ def warn_target(target: float | None, gold: KnownLabels) -> None:
 def write_labelled(
     done: Labelled,
     out: Path | None,
-    report: Path | None,
-    probabilities: bool = False,
+    buying: Buying,
     more: Iterable[str] = (),
-    labels_out: Path | None = None,
     held: Guarantee | None = None,
     order: Sequence[str] = (),
 ) -> None:
@@ -154,12 +219,11 @@ def write_labelled(
 
     Probabilities stand in the `order` of the classes, where they have one.
     """
-    from venire.cli.shared.guarantees import guarantee_html
     from venire.files import columns_output, write_outputs
 
     outputs = []
     if out is not None:
-        columns = done.columns(probabilities)
+        columns = done.columns(buying.probabilities)
         names = [f"p({name})" for name in order if f"p({name})" in columns]
         columns |= {name: columns.pop(name) for name in names}
         if held is not None:
@@ -167,11 +231,11 @@ def write_labelled(
             columns["guaranteed"] = marks
         verdicts = columns_output(out, columns)
         outputs.append(verdicts._replace(classes=list(done.table.classes)))
-    if labels_out is not None:
-        outputs.append(columns_output(labels_out, done.bought()))
+    if buying.labels_out is not None:
+        outputs.append(columns_output(buying.labels_out, done.bought()))
     write_outputs(outputs)
-    if report is not None:
-        done.write_report(report, [*([] if held is None else guarantee_html(held)), *more])
+    if buying.report is not None:
+        done.write_report(buying.report, [*([] if held is None else guarantee_html(held)), *more])
 
 
 def check_promise(promise: Promise | None, tasks: Iterable[Any], taught: KnownLabels) -> None:
@@ -201,8 +265,6 @@ def say_labelled(
         promised = {} if held is None else {"guarantee": held.record()}
         print(json.dumps(done.record() | promised | (more or {}), indent=2, allow_nan=False))
         return
-    from venire.cli.shared.guarantees import guarantee_lines
-
     print_labelled(done)
     if held is not None:
         print("", *guarantee_lines(held), sep="\n")
