@@ -22,16 +22,9 @@ from venire.tools.csv_rows import shown
 from venire.tools.lazy import library
 
 #: The types of inputs that items can be turned into.
-TYPES: Final = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
-    "tensor(uint8)": np.uint8,
-    "tensor(string)": np.str_,
-}
-
+TYPES: Final[dict[str, type[np.generic]]] = {
+    f"tensor({name})": np.dtype(name).type for name in ("float16", "int64", "int32", "uint8")
+} | {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": np.str_}
 
 #: Providers that send what a model is shown to addresses that the file names.
 REMOTE: Final = frozenset({"AzureExecutionProvider"})

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -211,17 +211,9 @@ class AgainstTruth:
 
     def record(self) -> dict[str, Any]:
         """The same for JSON."""
-        return {
-            "items": self.items,
-            "labelers": self.labelers,
-            "correlation": self.correlation,
-            "votes": self.votes,
-            "kappa": {str(name): value for name, value in self.kappa.items()},
-            "leaning": {
-                str(name): {str(k): x for k, x in lean.items()}
-                for name, lean in self.leaning.items()
-            },
-        }
+        kappa = {str(name): value for name, value in self.kappa.items()}
+        leaning = {str(m): {str(k): x for k, x in own.items()} for m, own in self.leaning.items()}
+        return asdict(self) | {"kappa": kappa, "leaning": leaning}
 
 
 def against_truth(table: LabelTable, truth: NDArray[np.int64]) -> AgainstTruth:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -108,13 +107,20 @@ class BradleyTerry(Parameters):
         while not monitor.done:
             monitor.report(*climb.step())
         self.data_ = data
-        self._score, self._error, self._eta = climb.scores(), climb.errors(), climb.eta
+        self._score, self._error = climb.scores(), climb.errors()
         self._groups = _groups(data)
         self.spread_, self.log_likelihood_ = climb.spread, climb.log_likelihood()
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
         self.history_ = tuple(monitor.history)
-        for view in ("scores_", "standard_errors_", "reliabilities_", "ranking_", "groups_"):
-            self.__dict__.pop(view, None)
+        self.scores_: dict[Hashable, float]
+        self.groups_: dict[Hashable, int]
+        self.scores_, self.standard_errors_, self.groups_ = (
+            dict(zip(data.things, values.tolist(), strict=True))
+            for values in (self._score, self._error, self._groups)
+        )
+        self.reliabilities_ = dict(zip(data.labelers, climb.eta.tolist(), strict=True))
+        best = np.argsort(-self._score, kind="stable")
+        self.ranking_ = tuple(data.things[i] for i in best)
         if self._groups.max() > 0:
             warnings.warn(
                 f"the comparisons fall into {self._groups.max() + 1} groups that are never "
@@ -129,32 +135,6 @@ class BradleyTerry(Parameters):
             raise InputError(f"got spread={self.spread!r}, expected a finite number above 0")
         if self.prior is not None and not (len(self.prior) == 2 and min(self.prior) > 0):
             raise InputError(f"got the prior {self.prior!r}, expected two numbers above 0, or None")
-
-    @cached_property
-    def scores_(self) -> dict[Hashable, float]:
-        """The score of each thing in logits; their mean is 0."""
-        return dict(zip(self.data_.things, self._score.tolist(), strict=True))
-
-    @cached_property
-    def standard_errors_(self) -> dict[Hashable, float]:
-        """The standard error of each score, given the reliabilities."""
-        return dict(zip(self.data_.things, self._error.tolist(), strict=True))
-
-    @cached_property
-    def reliabilities_(self) -> dict[Hashable, float]:
-        """The chance that a labeler says what it sees."""
-        return dict(zip(self.data_.labelers, self._eta.tolist(), strict=True))
-
-    @cached_property
-    def ranking_(self) -> tuple[Hashable, ...]:
-        """The things, the best first."""
-        order = np.argsort(-self._score, kind="stable")
-        return tuple(self.data_.things[i] for i in order)
-
-    @cached_property
-    def groups_(self) -> dict[Hashable, int]:
-        """The group of connected things that each thing belongs to."""
-        return dict(zip(self.data_.things, self._groups.tolist(), strict=True))
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The scores as a dataframe, the best first.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -103,31 +101,14 @@ class RobustMean(Parameters):
         self.table_ = table
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
         self.freedom_ = ratings.freedom
-        self._value, self._error = ratings.in_units()
-        self._bias, self._spread = ratings.labelers_in_units()
-        for view in ("values_", "standard_errors_", "biases_", "spreads_"):
-            self.__dict__.pop(view, None)
+        self.values_, self.standard_errors_ = (
+            dict(zip(table.items, values.tolist(), strict=True)) for values in ratings.in_units()
+        )
+        self.biases_, self.spreads_ = (
+            dict(zip(table.labelers, values.tolist(), strict=True))
+            for values in ratings.labelers_in_units()
+        )
         return self
-
-    @cached_property
-    def values_(self) -> dict[Hashable, float]:
-        """The value of each item."""
-        return dict(zip(self.table_.items, self._value.tolist(), strict=True))
-
-    @cached_property
-    def standard_errors_(self) -> dict[Hashable, float]:
-        """The standard error of each value."""
-        return dict(zip(self.table_.items, self._error.tolist(), strict=True))
-
-    @cached_property
-    def biases_(self) -> dict[Hashable, float]:
-        """How much higher than the panel each labeler rates."""
-        return dict(zip(self.table_.labelers, self._bias.tolist(), strict=True))
-
-    @cached_property
-    def spreads_(self) -> dict[Hashable, float]:
-        """The standard deviation of each labeler's noise, without outliers."""
-        return dict(zip(self.table_.labelers, self._spread.tolist(), strict=True))
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The values as a dataframe: task, value, standard_error, labels.

@@ -75,15 +75,9 @@ class Checked(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """The same for JSON."""
-        return {
-            "gold": self.gold,
-            "asked": self.asked,
-            "right": self.right,
-            "temperature": self.temperature,
-            "explanations": {k: v for k, v in self.explanations.items() if v >= 0.001},
-            "day": None if self.day is None else self.day.isoformat(),
-            "stale": self.stale,
-        }
+        named = {k: v for k, v in self.explanations.items() if v >= 0.001}
+        day = None if self.day is None else self.day.isoformat()
+        return self._asdict() | {"explanations": named, "day": day}
 
 
 def _gold(number: int) -> str:
