@@ -24,13 +24,13 @@ from venire.server.tokens import hashed, new_id, new_key
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
 
+_log = logging.getLogger("venire.service")
+
 #: Seconds between two writes of a key's last use.
 LAST_USE_SECONDS: Final = 60.0
 
 #: Seconds in a day, and the longest validity of a key in days.
 DAY, MAX_DAYS = 86_400.0, 36_500
-
-_log = logging.getLogger("venire.service")
 
 
 class Keyring:

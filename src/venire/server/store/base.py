@@ -46,6 +46,9 @@ from venire.server.store.records import (
 )
 from venire.server.store.search import Doubt, Found, ItemSearch, Place
 
+#: At most how many rows; None for all.
+Limit: TypeAlias = int | None
+
 #: Item, labeler, label, slot, whether it was late, and time.
 Said: TypeAlias = tuple[str, str, str, int, bool, float, float | None]
 
@@ -124,7 +127,7 @@ class Storage(Ownership, ABC):
         """All versions of a stream's settings, oldest first."""
 
     @abstractmethod
-    def events(self, stream: str, after: int = -1, limit: int | None = None) -> list[EventRow]:
+    def events(self, stream: str, after: int = -1, limit: Limit = None) -> list[EventRow]:
         """Rows with an event above number `after`, oldest first, at most `limit` rows.
 
         A row holds `size` events, so the first row may begin at or before `after`.
@@ -148,11 +151,7 @@ class Storage(Ownership, ABC):
 
     @abstractmethod
     def items(
-        self,
-        stream: str,
-        status: str | None = None,
-        after: str | None = None,
-        limit: int | None = None,
+        self, stream: str, status: str | None = None, after: str | None = None, limit: Limit = None
     ) -> list[ItemRow]:
         """Items in the order of their ids, from the one behind `after`."""
 
@@ -166,7 +165,7 @@ class Storage(Ownership, ABC):
 
     @abstractmethod
     def exits(
-        self, stream: str, after: int = 0, limit: int | None = None, payloads: bool = False
+        self, stream: str, after: int = 0, limit: Limit = None, payloads: bool = False
     ) -> list[ItemRow]:
         """Items that left with an `exit_n` above `after`, in that order.
 
@@ -204,7 +203,7 @@ class Storage(Ownership, ABC):
         """The labels of these items, in no particular order."""
 
     @abstractmethod
-    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+    def revisions(self, stream: str, after: int = 0, limit: Limit = None) -> list[RevisionRow]:
         """Revisions with an `n` above `after`, in that order."""
 
     @abstractmethod
@@ -216,13 +215,11 @@ class Storage(Ownership, ABC):
         """Those of the items whose verdict was revised, and the verdict of the last revision."""
 
     @abstractmethod
-    def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
+    def checks(self, stream: str, after: int = 0, limit: Limit = None) -> list[CheckRow]:
         """Verdicts drawn to be audited with an `n` above `after`, in that order."""
 
     @abstractmethod
-    def gold(
-        self, stream: str, after: str | None = None, limit: int | None = None
-    ) -> list[GoldRow]:
+    def gold(self, stream: str, after: str | None = None, limit: Limit = None) -> list[GoldRow]:
         """Gold by item, from the one behind `after`."""
 
     @abstractmethod
@@ -234,7 +231,7 @@ class Storage(Ownership, ABC):
         return {row.item: row.label for row in self.gold_among(stream, items)}
 
     @abstractmethod
-    def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
+    def alarms(self, stream: str, after: int = 0, limit: Limit = None) -> list[AlarmRow]:
         """Alarms raised and cleared with an `n` above `after`, in that order."""
 
     @abstractmethod
@@ -255,13 +252,13 @@ class Storage(Ownership, ABC):
 
     @abstractmethod
     def labels(
-        self, stream: str, after: tuple[str, str] | None = None, limit: int | None = None
+        self, stream: str, after: tuple[str, str] | None = None, limit: Limit = None
     ) -> list[LabelRow]:
         """Labels by item and labeler, from the one behind the pair `after`."""
 
     @abstractmethod
     def recent_labels(
-        self, stream: str, since: float, labeler: str | None = None, limit: int | None = None
+        self, stream: str, since: float, labeler: str | None = None, limit: Limit = None
     ) -> list[LabelRow]:
         """Labels that came at `since` or later, newest first."""
 
@@ -271,7 +268,7 @@ class Storage(Ownership, ABC):
 
     @abstractmethod
     def notes(
-        self, stream: str, after: int = 0, limit: int | None = None, item: str | None = None
+        self, stream: str, after: int = 0, limit: Limit = None, item: str | None = None
     ) -> list[NoteRow]:
         """Notes of labelers with an `n` above `after`, in that order; of one item, or all."""
 
@@ -311,7 +308,7 @@ class Storage(Ownership, ABC):
 
     @abstractmethod
     def audit(
-        self, after: int = 0, limit: int | None = None, stream: str | None = None
+        self, after: int = 0, limit: Limit = None, stream: str | None = None
     ) -> list[AuditRow]:
         """The audit trail after line `after`, oldest first; of one stream, or all."""
 
@@ -319,7 +316,7 @@ class Storage(Ownership, ABC):
     def recent_audit(
         self,
         before: int | None = None,
-        limit: int | None = None,
+        limit: Limit = None,
         stream: str | None = None,
         action: str | None = None,
     ) -> list[AuditRow]:
@@ -330,9 +327,7 @@ class Storage(Ownership, ABC):
         """The webhooks of a stream, or all, oldest first."""
 
     @abstractmethod
-    def due_deliveries(
-        self, webhook: str, now: float, limit: int | None = None
-    ) -> list[DeliveryRow]:
+    def due_deliveries(self, webhook: str, now: float, limit: Limit = None) -> list[DeliveryRow]:
         """Pending deliveries to a webhook that are due, longest overdue first."""
 
     @abstractmethod
@@ -448,7 +443,7 @@ class Storage(Ownership, ABC):
 
     @abstractmethod
     def archived_after(
-        self, stream: str, after: str | None = None, limit: int | None = None
+        self, stream: str, after: str | None = None, limit: Limit = None
     ) -> list[ArchivedRow]:
         """Archived items in the order of their ids, from the one behind `after`."""
 

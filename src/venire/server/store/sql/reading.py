@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Column, Connection, Engine, Select, func, select
 
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
-from venire.server.store.base import Said, Storage
+from venire.server.store.base import Limit, Said, Storage
 from venire.server.store.record import Record
 from venire.server.store.records import (
     UNSETTLED,
@@ -79,7 +79,7 @@ class SqlReading(Storage):
         with self._errors(), self._engine.connect() as connection:
             yield connection
 
-    def _all(self, row: type[R], query: Select[Any], limit: int | None = None) -> list[R]:
+    def _all(self, row: type[R], query: Select[Any], limit: Limit = None) -> list[R]:
         with self._connection() as connection:
             return list(map(row._make, connection.execute(query.limit(limit))))
 
@@ -120,7 +120,7 @@ class SqlReading(Storage):
         column: Column[Any],
         stream: str,
         after: str | int | None = None,
-        limit: int | None = None,
+        limit: Limit = None,
     ) -> list[R]:
         """The rows of a stream in the order of a column, those after a value of it."""
         query = q.of_stream(column.table, stream).order_by(column)
@@ -150,7 +150,7 @@ class SqlReading(Storage):
     def settings(self, stream: str) -> list[SettingsRow]:
         return self._after(SettingsRow, t.settings.c.version, stream)
 
-    def events(self, stream: str, after: int = -1, limit: int | None = None) -> list[EventRow]:
+    def events(self, stream: str, after: int = -1, limit: Limit = None) -> list[EventRow]:
         return self._all(EventRow, q.events(stream, after), limit)
 
     def engines(self, stream: str) -> list[EngineRow]:
@@ -171,11 +171,7 @@ class SqlReading(Storage):
         return self._first(ItemRow, q.of_stream(t.items, stream).where(t.items.c.id == id))
 
     def items(
-        self,
-        stream: str,
-        status: str | None = None,
-        after: str | None = None,
-        limit: int | None = None,
+        self, stream: str, status: str | None = None, after: str | None = None, limit: Limit = None
     ) -> list[ItemRow]:
         query = q.of_stream(t.items, stream).order_by(t.items.c.id)
         if status is not None:
@@ -189,14 +185,14 @@ class SqlReading(Storage):
         return dict(self._among(columns, stream, ids))
 
     def exits(
-        self, stream: str, after: int = 0, limit: int | None = None, payloads: bool = False
+        self, stream: str, after: int = 0, limit: Limit = None, payloads: bool = False
     ) -> list[ItemRow]:
         return self._all(ItemRow, q.exits(stream, after, payloads), limit)
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         return self._all(Exited, q.recent_exits(stream, limit))
 
-    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+    def revisions(self, stream: str, after: int = 0, limit: Limit = None) -> list[RevisionRow]:
         return self._after(RevisionRow, t.revisions.c.n, stream, after, limit)
 
     def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
@@ -204,18 +200,16 @@ class SqlReading(Storage):
         query = q.of_stream(t.revisions, stream).where(columns.item == item)
         return self._all(RevisionRow, query.order_by(columns.n))
 
-    def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
+    def checks(self, stream: str, after: int = 0, limit: Limit = None) -> list[CheckRow]:
         return self._after(CheckRow, t.checks.c.n, stream, after, limit)
 
-    def gold(
-        self, stream: str, after: str | None = None, limit: int | None = None
-    ) -> list[GoldRow]:
+    def gold(self, stream: str, after: str | None = None, limit: Limit = None) -> list[GoldRow]:
         return self._after(GoldRow, t.gold.c.item, stream, after, limit)
 
     def gold_among(self, stream: str, items: Iterable[str]) -> list[GoldRow]:
         return self._rows_among(GoldRow, t.gold.c.item, stream, items)
 
-    def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
+    def alarms(self, stream: str, after: int = 0, limit: Limit = None) -> list[AlarmRow]:
         return self._after(AlarmRow, t.alarms.c.n, stream, after, limit)
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
@@ -243,12 +237,12 @@ class SqlReading(Storage):
         return {(item, who): said for item, who, said in rows if (item, who) in wanted}
 
     def labels(
-        self, stream: str, after: tuple[str, str] | None = None, limit: int | None = None
+        self, stream: str, after: tuple[str, str] | None = None, limit: Limit = None
     ) -> list[LabelRow]:
         return self._all(LabelRow, q.labels_after(stream, after), limit)
 
     def recent_labels(
-        self, stream: str, since: float, labeler: str | None = None, limit: int | None = None
+        self, stream: str, since: float, labeler: str | None = None, limit: Limit = None
     ) -> list[LabelRow]:
         columns = t.labels.c
         query = q.of_stream(t.labels, stream).where(columns.at >= since)
@@ -265,7 +259,7 @@ class SqlReading(Storage):
         return int(self._scalar(query) or 0)
 
     def notes(
-        self, stream: str, after: int = 0, limit: int | None = None, item: str | None = None
+        self, stream: str, after: int = 0, limit: Limit = None, item: str | None = None
     ) -> list[NoteRow]:
         query = q.of_stream(t.notes, stream).where(t.notes.c.n > after).order_by(t.notes.c.n)
         if item is not None:
@@ -338,7 +332,7 @@ class SqlReading(Storage):
         return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
 
     def audit(
-        self, after: int = 0, limit: int | None = None, stream: str | None = None
+        self, after: int = 0, limit: Limit = None, stream: str | None = None
     ) -> list[AuditRow]:
         query = select(t.audit) if stream is None else q.of_stream(t.audit, stream)
         query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
@@ -348,9 +342,7 @@ class SqlReading(Storage):
         query = select(t.webhooks) if stream is None else q.of_stream(t.webhooks, stream)
         return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
 
-    def due_deliveries(
-        self, webhook: str, now: float, limit: int | None = None
-    ) -> list[DeliveryRow]:
+    def due_deliveries(self, webhook: str, now: float, limit: Limit = None) -> list[DeliveryRow]:
         columns = t.deliveries.c
         query = select(t.deliveries).where(
             columns.webhook == webhook,
@@ -403,7 +395,7 @@ class SqlReading(Storage):
         return {row.id: row for row in found}
 
     def archived_after(
-        self, stream: str, after: str | None = None, limit: int | None = None
+        self, stream: str, after: str | None = None, limit: Limit = None
     ) -> list[ArchivedRow]:
         return self._after(ArchivedRow, t.archived.c.id, stream, after, limit)
 

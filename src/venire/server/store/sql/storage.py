@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Select, and_, exists, func, not_, or_, sel
 from venire.errors import StoreError
 from venire.model import ItemStatus
 from venire.server.store import changes as c
+from venire.server.store.base import Limit
 from venire.server.store.ownership import streams_of
 from venire.server.store.record import Record
 from venire.server.store.records import (
@@ -129,7 +130,7 @@ class SqlSearching(SqlReading):
     def recent_audit(
         self,
         before: int | None = None,
-        limit: int | None = None,
+        limit: Limit = None,
         stream: str | None = None,
         action: str | None = None,
     ) -> list[AuditRow]:

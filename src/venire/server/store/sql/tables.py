@@ -63,6 +63,10 @@ def _numbered(field: Field) -> Column[Any]:
     return Column(field.name, BigInteger().with_variant(Integer, "sqlite"), autoincrement=True)
 
 
+def _tables(*records: type[Record]) -> list[Table]:
+    return list(map(_table, records))
+
+
 def _table(record: type[Record]) -> Table:
     name, key, fields, unique, indexes, numbered, _ = record.TABLE
     first, *others = fields
@@ -84,27 +88,12 @@ def _table(record: type[Record]) -> Table:
     )
 
 
-streams = _table(r.StreamRow)
-settings = _table(r.SettingsRow)
-events = _table(r.EventRow)
-items = _table(r.ItemRow)
-revisions = _table(r.RevisionRow)
-checks = _table(r.CheckRow)
-gold = _table(r.GoldRow)
-alarms = _table(r.AlarmRow)
-follows = _table(r.FollowRow)
-labels = _table(r.LabelRow)
-leases = _table(r.LeaseRow)
-notes = _table(r.NoteRow)
-snapshots = _table(r.SnapshotRow)
-engines = _table(r.EngineRow)
-segments = _table(r.SegmentRow)
-archived = _table(r.ArchivedRow)
-tallies = _table(r.TallyRow)
-keys = _table(r.KeyRow)
-webhooks = _table(r.WebhookRow)
-deliveries = _table(r.DeliveryRow)
-audit = _table(r.AuditRow)
+streams, settings, events, items = _tables(r.StreamRow, r.SettingsRow, r.EventRow, r.ItemRow)
+revisions, checks, gold, alarms = _tables(r.RevisionRow, r.CheckRow, r.GoldRow, r.AlarmRow)
+follows, labels, leases, notes = _tables(r.FollowRow, r.LabelRow, r.LeaseRow, r.NoteRow)
+snapshots, engines, segments = _tables(r.SnapshotRow, r.EngineRow, r.SegmentRow)
+archived, tallies, keys, webhooks = _tables(r.ArchivedRow, r.TallyRow, r.KeyRow, r.WebhookRow)
+deliveries, audit = _tables(r.DeliveryRow, r.AuditRow)
 
 meta = Table(
     "meta",
