@@ -102,7 +102,7 @@ def test_without_scripts_the_charts_are_there(browser: Any, process: Process) ->
         assert page.locator(".drawing > svg polyline").count() >= 8
         assert page.locator(".drawing > svg polygon").count() == 4
         page.goto(f"{process.url}/streams/posts/what-if?policy=fixed-overlap:1")
-        assert "labels an item" in page.inner_text("#result table")
+        assert "labels per item" in page.inner_text("#result table")
     finally:
         context.close()
 
@@ -140,7 +140,7 @@ def test_what_if_is_run_beside_what_was_and_can_be_cancelled(page: Any, process:
     rows = page.locator("#result tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows][:2] == [
         "right verdicts, expected",
-        "labels an item",
+        "labels per item",
     ]
     assert "policy=fixed-overlap%3A1" in page.url
     page.fill("#min_confidence", "3")

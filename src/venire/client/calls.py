@@ -183,8 +183,8 @@ class Calls:
     ) -> Call[dict[str, Any]]:
         """Add the rows of a CSV file (or "jsonl") as items, but for those that are refused.
 
-        `id` is the column of the ids; with `hash_ids` they are made of the content. `line` is where
-        the first row stands in the file, if this is a piece of it.
+        `id` is the column of the ids; with `hash_ids` they are made from the content. `line` is
+        where the first row stands in the file, if this is a piece of it.
         """
         if kind not in FILES:
             raise InputError(f"got the kind {kind!r}, expected one of {', '.join(FILES)}")

@@ -54,7 +54,7 @@ def run_server(
         get_logger("venire").warning(str(warning.message))
     for name, near in unknown_variables(os.environ):
         hint = f"did you mean {near}?" if near else "remove it, or correct its name"
-        get_logger("venire").warning(f"the variable {name} is no setting: {hint}")
+        get_logger("venire").warning(f"the variable {name} is not a setting: {hint}")
     sys.setswitchinterval(SWITCH)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, lambda said: tell(as_line(settings, said))))

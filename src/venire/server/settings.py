@@ -434,7 +434,7 @@ class StreamSettings(PageSettings):
         self.check_classes(self.classes)
         names = [member.id for member in self.panel]
         if len(set(names)) < len(names):
-            raise ValueError("a labeler is on the panel twice; expected distinct ids")
+            raise ValueError("a labeler is on the panel twice, expected distinct ids")
         if not self.asked and not self.open_panel:
             raise ValueError("the panel is empty and closed: name labelers, or set open_panel")
         if self.max_overlap is not None and self.min_labels > self.max_overlap:
@@ -448,7 +448,7 @@ class StreamSettings(PageSettings):
                     f"classes among {list(self.classes)}"
                 )
         if len(self.cost_pairs) < len(self.costs):
-            raise ValueError("an error has two costs; expected one for each truth and verdict")
+            raise ValueError("an error has two costs, expected one for each truth and verdict")
         if self.guarantee is not None and not self.audit_share:
             raise ValueError(
                 "got a guarantee without audits, by which it is tested: set audit_share, such as "

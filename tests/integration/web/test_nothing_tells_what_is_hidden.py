@@ -134,7 +134,7 @@ def test_why_an_item_left_is_hidden_with_its_verdict(two: tuple[InProcess, InPro
     for role, known in (("reviewer", False), ("viewer", True)):
         reasons = served.call("GET", f"{API}/insights", role).json()["reasons"]
         assert bool(reasons) is known
-    assert "left because of" not in seen(served, f"{PAGE}/items/i1", "reviewer", headers=HTML)[1]
+    assert "reason for leaving" not in seen(served, f"{PAGE}/items/i1", "reviewer", headers=HTML)[1]
 
 
 def test_no_page_tells_a_reviewer_what_is_hidden(two: tuple[InProcess, InProcess]) -> None:

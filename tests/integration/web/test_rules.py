@@ -25,7 +25,7 @@ def test_one_word_is_enough(server: InProcess) -> None:
     server.call("POST", "/v1/streams/posts/labels", json=LABELS)
     until(lambda: server.call("GET", "/v1/streams/posts/items/post-1").json()["exit"] is not None)
     page = server.call("GET", "/streams/posts/items/post-1?story=whole").text
-    assert "<dt>left because of</dt><dd>leave_on</dd>" in page
+    assert "<dt>reason for leaving</dt><dd>leave_on</dd>" in page
     assert "The word of ann is enough for illegal (leave_on)" in page
     assert "because ann said illegal, and its word is enough for that (leave_on)." in page
     listed = server.call("GET", "/streams/posts/items?reason=leave_on").text

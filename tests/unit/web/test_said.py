@@ -34,7 +34,7 @@ def test_every_line_is_json(
         "listening on http://127.0.0.1:1",
     ]
     odd = [line for line in log if "VENIRE_PROT" in line["event"]]
-    assert odd[0]["event"] == "the variable VENIRE_PROT is no setting: did you mean VENIRE_PORT?"
+    assert odd[0]["event"] == "the variable VENIRE_PROT is not a setting: did you mean VENIRE_PORT?"
     assert odd[0]["level"] == "warning"
 
 

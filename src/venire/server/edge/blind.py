@@ -154,7 +154,7 @@ class Blind:
             raise RequestError(
                 409,
                 "audit_due",
-                f"item {item!r} was drawn to be audited: its story is told when it was judged",
+                f"item {item!r} was drawn to be audited: its story is shown once it is judged",
                 hint="judge it first, or use the key of an admin",
             )
 

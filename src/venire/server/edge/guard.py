@@ -118,7 +118,7 @@ class Gate:
             with self.sending.one(who.key if who else ""):
                 await request.body()
         except ClientDisconnect:
-            raise RequestError(400, "bad_request", "the body did not come to its end") from None
+            raise RequestError(400, "bad_request", "the body ended too early") from None
 
     def still_valid(self, request: Request) -> bool:
         """Whether the key of an admitted request is still valid."""

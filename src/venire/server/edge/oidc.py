@@ -145,7 +145,7 @@ class Provider:
     async def finish(self, begun: Begun, answer: Mapping[str, str]) -> tuple[Person, str]:
         """Who signed in, by what the browser came back with; and the id token, to sign out with."""
         if answer.get("iss", self.issuer) != self.issuer:
-            raise _refused(f"the answer is of another issuer, not of {self.name}")
+            raise _refused(f"the answer is from another issuer, not from {self.name}")
         if "error" in answer:
             why = answer.get("error_description") or answer["error"]
             raise _refused(f"{self.name} did not sign you in: {why[:300]}")
@@ -223,7 +223,7 @@ class Provider:
             headers = {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
         granted = await self._call("POST", told["token_endpoint"], headers, form)
         if not isinstance(granted, dict):
-            raise _faulty(f"{told['token_endpoint']} answers with no JSON object")
+            raise _faulty(f"{told['token_endpoint']} does not answer with a JSON object")
         return granted
 
     async def _checked(
@@ -370,7 +370,7 @@ def _secret(settings: ServerSettings) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        why = getattr(error, "strerror", None) or "it is not text"
         raise InputError(f"VENIRE_OIDC_CLIENT_SECRET_FILE: cannot read {file}: {why}") from None
 
 
@@ -419,11 +419,11 @@ def _plain(text: str) -> str:
 def _faulty(why: str) -> RequestError:
     """The error when the provider, or what is set of it, is at fault."""
     return RequestError(
-        502, "provider", why, hint="sign in with a key, or try again when this is mended"
+        502, "provider", why, hint="sign in with a key, or try again once this is fixed"
     )
 
 
 def _refused(why: str) -> RequestError:
     """The error when somebody is not let in."""
-    hint = "sign in again; if that does not help, tell who runs this server"
+    hint = "sign in again; if that does not help, tell whoever runs this server"
     return RequestError(403, "not_signed_in", why, hint=hint)

@@ -153,13 +153,13 @@ def moment(value: Any) -> Any:
         pass
     else:
         if not isfinite(seconds):
-            raise ValueError(f"got {value!r}, expected a moment")
+            raise ValueError(f"got {value!r}, expected a time")
         return seconds
     try:
         read = datetime.fromisoformat(value.strip())
     except ValueError:
         raise ValueError(
-            f"got {value!r}, expected seconds since 1970 or a moment such as 2026-01-31T08:30"
+            f"got {value!r}, expected seconds since 1970 or a time such as 2026-01-31T08:30"
         ) from None
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 

@@ -102,7 +102,7 @@ def timed(head: float, body: float) -> type[HttpToolsProtocol]:
             """Take a header; nobody needs one behind the body."""
             if self._in_body:
                 self._refuse(_TOO_LONG)
-                raise ValueError("there is a trailer")
+                raise ValueError("trailers are not accepted")
             super().on_header(name, value)
 
         def on_body(self, part: bytes) -> None:
@@ -196,7 +196,7 @@ def _elsewhere() -> ASGIApp:
         RequestError(
             503,
             "standby",
-            "this server stands by: another one owns the store",
+            "this server is on standby: another one owns the store",
             hint="send it to the leader; load balancers ask /ready",
             retry_after=1.0,
         )

@@ -148,12 +148,12 @@ def _labeler(person: Person, others: Iterable[Identity]) -> str:
     except ValidationError:
         raise InputError(
             f"the provider names you {person.labeler!r}, and a labeler needs a name of 1 to 200 "
-            "characters: ask who runs this server to set oidc_labeler_claim to a claim of yours"
+            "characters: ask whoever runs this server to set oidc_labeler_claim to a claim of yours"
         ) from None
     if name.casefold() in {one.labeler.casefold() for one in others if one.labeler is not None}:
         raise Conflict(
-            f"somebody else has signed in as the labeler {name!r}: ask who runs this server to set "
-            "oidc_labeler_claim to a claim in which no two people are alike"
+            f"somebody else has signed in as the labeler {name!r}: ask whoever runs this server to "
+            "set oidc_labeler_claim to a claim in which no two people are alike"
         )
     return name
 

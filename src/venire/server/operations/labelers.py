@@ -118,14 +118,14 @@ class LabelerOperations:
         if labeler in live.voices:
             raise InputError(f"{labeler!r} is the student: set student to null to dismiss it")
         if labeler not in live.labelers:
-            raise NotFound("labeler", labeler, "nobody of that name has been here")
+            raise NotFound("labeler", labeler, "nobody by that name has been here")
         return await self._set(stream, labeler, True, actor)
 
     async def restore_labeler(self, stream: str, labeler: str, actor: Actor | str) -> StreamView:
         """Give a retired labeler work again."""
         live = await self.runtime.live_stream(stream)
         if labeler not in {member.id for member in live.settings.panel}:
-            raise NotFound("labeler", labeler, "it is not on the panel, and so not retired")
+            raise NotFound("labeler", labeler, "it is not on the panel, so it is not retired")
         return await self._set(stream, labeler, False, actor)
 
     async def _set(

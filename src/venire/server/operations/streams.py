@@ -300,7 +300,7 @@ class StreamOperations:
         ):
             raise StateError(
                 f"stream {name!r} is {live.status} and has {len(live.open):,} open items, expected "
-                "a closed one without: close it, and wait until its items have left"
+                "a closed one without any: close it, and wait until its items have left"
             )
         view = await self._set_status(live, StreamStatus.ARCHIVED, actor)
         await self.runtime.snapshot(live)

@@ -168,8 +168,8 @@ def lines(
 ) -> Chart:
     """A chart of lines, up to their maximum; shares up to 1.
 
-    >>> lines("labels an item", [0, 60], {"": [1.0, 2.0]}, "number").summary
-    'labels an item: from 1.0 to 2.0'
+    >>> lines("labels per item", [0, 60], {"": [1.0, 2.0]}, "number").summary
+    'labels per item: from 1.0 to 2.0'
     """
     most = max((max(values) for values in series.values()), default=0.0)
     high = 1.0 if unit == "share" else max(most, 1e-6 if unit == "money" else 1.0)
@@ -225,7 +225,7 @@ def trend_charts(periods: Sequence[Period]) -> list[Chart]:
             "number",
         ),
         lines("time to the verdict", x, waits, "seconds"),
-        lines("labels an item", x, {"": [p.labels_per_item for p in both]}, "number"),
+        lines("labels per item", x, {"": [p.labels_per_item for p in both]}, "number"),
         lines("left after one label", x, {"": [p.single_label_share for p in both]}, "share"),
         lines("mean confidence", x, {"": sure}, "share", min(math.floor(10 * min(sure)) / 10, 0.9)),
     ]

@@ -172,7 +172,7 @@ def _compared(found: WhatIfView, slot_seconds: float) -> list[tuple[str, str, st
     """Each measure: its name, as it was, as it would be, and the change, with standard errors."""
     names = {
         "right": ("right verdicts, expected", 100.0, " %", 1),
-        "labels": ("labels an item", 1.0, "", 2),
+        "labels": ("labels per item", 1.0, "", 2),
         "money": ("money an item", 1.0, "", 4),
         "wait": ("seconds to the exit", slot_seconds, " s", 1),
     }

@@ -126,7 +126,7 @@ def _labelers(
             text = f"the labels of {name} have changed: look at what {name} says lately"
             yield Finding("drift", name, 1.0, 0.0, text)
         if most is not None and now.open_items and labels and away > most:
-            text = f"{name} was away for {away:,.0f} s, while {now.open_items:,} items wait"
+            text = f"{name} has been away for {away:,.0f} s, while {now.open_items:,} items wait"
             yield Finding("stopped_seconds", name, away, most, text)
 
 

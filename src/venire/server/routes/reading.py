@@ -139,7 +139,10 @@ class ReadingRoutes:
         """Labels, verdicts, revisions, gold or notes as CSV, JSON Lines or Parquet."""
         if format not in formats():
             raise RequestError(
-                409, "invalid_state", "this server has no pyarrow", hint="choose csv or jsonl"
+                409,
+                "invalid_state",
+                "pyarrow is not installed on this server",
+                hint="choose csv or jsonl",
             )
         await self._service.stream(stream)
         runtime = self._service.runtime

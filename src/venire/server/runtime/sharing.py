@@ -175,7 +175,7 @@ class Sharing:
         except StoreDown:
             pass  # after it is up again
         except Exception:
-            _log.exception("sharing the streams out failed; retrying")
+            _log.exception("sharing out the streams failed; retrying")
 
     def _plan(self) -> Plan:
         claims = self._storage.claims()

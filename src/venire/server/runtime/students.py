@@ -275,7 +275,7 @@ def _read(kept: str) -> tuple[Taught, int, list[Any]]:
         said = json.loads(kept)
         body = base64.b64decode(said["body"])
         if hashlib.sha256(body).hexdigest() != said["sha256"]:
-            raise InputError("the digest is another")
+            raise InputError("the digest differs")
         return unpack(body), int(said["used"]), list(said["of"])
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(f"what is kept cannot be read: {error}") from None

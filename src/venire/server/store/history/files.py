@@ -78,8 +78,8 @@ def folder_of(archive: Path, stream: str, name: str) -> Path:
     """
     if not (is_file_name(stream) and is_file_name(name)):
         raise StoreError(
-            f"the store names the segment {name!r} of the stream {stream!r}, which is no file of "
-            "an archive: it was forged or is damaged, restore a backup"
+            f"the store names the segment {name!r} of the stream {stream!r}, which is not a file "
+            "of an archive: it was forged or is damaged, restore a backup"
         )
     return archive / stream / name
 

@@ -178,8 +178,8 @@ def _format(source: Path, line: bytes) -> int:
             source,
             None,
             "this is a store itself, not an archive: serve it with --storage "
-            f"sqlite:///{source}, or stop the server and copy it into the place of the old one, "
-            "whose -wal and -shm files have to go",
+            f"sqlite:///{source}, or stop the server and copy it over the old one, "
+            "whose -wal and -shm files must be removed",
         )
     try:
         head = parse_json(line)
