@@ -50,6 +50,7 @@ __all__ = [
     "Observed",
     "Released",
     "Revised",
+    "Routed",
     "Sufficed",
     "Withdrawn",
 ]
@@ -515,6 +516,30 @@ class Revised(Event):
     def view(self) -> dict[str, Any]:
         """The revision."""
         return _view_of_revision(self.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class Routed(Event):
+    """The verdict of an item that left sent it elsewhere; nothing here changes by that.
+
+    `to` says what the `target` is, `stream` or `webhook`; `fault` why it did not get there.
+    """
+
+    kind: ClassVar[str] = "routed"
+
+    item: ItemId
+    to: str
+    target: str
+    fault: str | None = None
+
+    def redo(self, engine: Any) -> None:
+        """It is written again."""
+        engine.route(self.item, self.to, self.target, self.fault)
+
+    def view(self) -> dict[str, Any]:
+        """The item, where it went, and why not if it did not."""
+        told = {"item": self.item, self.to: self.target}
+        return told if self.fault is None else told | {"fault": self.fault}
 
 
 @dataclass(frozen=True, slots=True)

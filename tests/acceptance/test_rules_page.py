@@ -26,3 +26,8 @@ def test_the_page(tmp_path: Path) -> None:
     assert json.loads(exit)["reason"] == "leave_on"
     assert json.loads(exit)["verdict"] == "illegal"
     assert json.loads(explained)["enough"]["labeler"] == "ann"
+    (told,) = [text for text in newcomer.said if '"routed"' in text]
+    leased, end = json.JSONDecoder().raw_decode(told)
+    item = json.loads(told[end:])
+    assert (leased["item"], leased["payload"]) == ("post-2", {"text": "two"})
+    assert [route["target"] for route in item["routed"]] == ["experts"]

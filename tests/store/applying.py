@@ -97,6 +97,13 @@ def _settle_follow(t: Tables, change: c.SettleFollow) -> None:
         t.put(rows, change.item, rows[change.item]._replace(settled_at=change.at))
 
 
+def _settle_route(t: Tables, change: c.SettleRoute) -> None:
+    row = change.row
+    rows, key = t.routed.get(row.stream, {}), (row.item, row.kind, row.target)
+    if key in rows:
+        t.put(rows, key, row)
+
+
 def _end_leases(t: Tables, change: c.EndLeases) -> None:
     for end in change.rows:
         old = t.leases.get(end.token_hash)
@@ -210,6 +217,7 @@ _APPLY: dict[type, Callable[[Tables, Any], None]] = {
     c.CorrectGold: _correct_gold,
     c.DropAlarms: _drop_alarms,
     c.SettleFollow: _settle_follow,
+    c.SettleRoute: _settle_route,
     c.EndLeases: _end_leases,
     c.RenewLease: _renew_lease,
     c.RevokeKey: _revoke_key,

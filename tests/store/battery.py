@@ -25,6 +25,7 @@ from venire.server.store.records import (
     LeaseRow,
     NoteRow,
     RevisionRow,
+    RoutedRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -488,6 +489,7 @@ def _console(storage: Storage) -> None:
     assert storage.follows("checked") == [sent._replace(settled_at=2.5)]
     refused(storage, c.Insert([sent]))
     refused(storage, c.Insert([sent._replace(stream="nobody")]))
+    _routes(storage)
     kept = storage.item("checked", "a")
     assert kept is not None
     assert storage.payloads("checked", ["a", "nothing"]) == {"a": kept.payload}
@@ -559,6 +561,7 @@ def _deletion(storage: Storage) -> None:
         ),
         c.Insert([SnapshotRow(stream="gone", n=0, at=1.0, body=b"x")]),
         c.Insert([FollowRow(stream="gone", item="i1~2", original="i1", at=1.0, actor="me")]),
+        c.Insert([_route("gone", "i1", "elsewhere", 0.5)]),
         c.Insert([hook]),
         c.Insert(
             [
@@ -593,6 +596,38 @@ def _deletion(storage: Storage) -> None:
     storage.write(filled)
     storage.write([c.MarkDeleted("gone", 5.0), c.PurgeStream("gone", 1000)])
     storage.write([c.PurgeStream("gone", 1000), c.DeleteStream("gone")])
+
+
+def _route(stream: str, item: str, target: str, at: float, kind: str = "stream") -> RoutedRow:
+    return RoutedRow(
+        stream=stream,
+        item=item,
+        kind=kind,
+        target=target,
+        at=at,
+        verdict=_ODD,
+        confidence=0.1 + 0.2,
+    )
+
+
+def _routes(storage: Storage) -> None:
+    """Where verdicts send items: kept, settled, found by where they go."""
+    one, two = _route("checked", "z", "b", 2.0), _route("checked", "z", "a", 3.0)
+    hook = _route("checked", "z", "a", 1.0, "webhook")
+    storage.write([c.Insert([one, two, hook])])
+    assert storage.routed("checked") == storage.routed("checked", "z") == [two, one, hook]
+    assert storage.routed("checked", "y") == storage.routed("nobody") == []
+    assert storage.routed_to("a", "z") == [two]
+    assert storage.routed_waiting(9) == [hook, one, two]
+    done = one._replace(settled_at=4.5, fault=_ODD)
+    storage.write([c.SettleRoute(done), c.SettleRoute(done._replace(item="y"))])
+    assert storage.routed("checked") == [two, done, hook]
+    assert storage.routed_waiting(1) == [hook]
+    assert storage.routed_waiting(9) == [hook, two]
+    refused(storage, c.Insert([two]))
+    refused(storage, c.Insert([two._replace(stream="nobody")]))
+    storage.write([c.SettleRoute(row._replace(settled_at=5.0)) for row in (two, hook)])
+    assert storage.routed_waiting(9) == []
 
 
 def _others(storage: Storage) -> None:

@@ -73,6 +73,7 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
         storage.note_counts,
         storage.alarms,
         storage.follows,
+        storage.routed,
         storage.labels,
         storage.labeler_counts,
         storage.counts,

@@ -34,6 +34,7 @@ from venire.server.store.records import (
     LeaseRow,
     NoteRow,
     RevisionRow,
+    RoutedRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -244,6 +245,26 @@ class MemoryStorage(MemoryHistory):
     def follows(self, stream: str) -> list[FollowRow]:
         """Items that were sent back."""
         return self._sorted(self.tables.follows.get(stream, {}), lambda _: True)
+
+    def routed(self, stream: str, item: str | None = None) -> list[RoutedRow]:
+        """Where verdicts send items."""
+        rows = self.tables.routed.get(stream, {})
+        return self._sorted(rows, lambda row: item in (None, row.item))
+
+    def routed_to(self, stream: str, item: str) -> list[RoutedRow]:
+        """From where an item was sent."""
+        with self._lock:
+            every = [row for rows in self.tables.routed.values() for row in rows.values()]
+            wanted = stream, item, "stream"
+            return sorted(row for row in every if (row.target, row.item, row.kind) == wanted)
+
+    def routed_waiting(self, limit: int) -> list[RoutedRow]:
+        """What is not settled."""
+        with self._lock:
+            there = {row.name for row in self.streams()}
+            every = [row for name in there for row in self.tables.routed.get(name, {}).values()]
+            waiting = [row for row in every if row.settled_at is None]
+            return sorted(waiting, key=lambda row: (row.at, row))[:limit]
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""

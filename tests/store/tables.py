@@ -24,6 +24,7 @@ from venire.server.store.records import (
     LeaseRow,
     NoteRow,
     RevisionRow,
+    RoutedRow,
     SegmentRow,
     SettingsRow,
     SnapshotRow,
@@ -44,6 +45,7 @@ _BY_STREAM = frozenset(
         "checks",
         "alarms",
         "follows",
+        "routed",
         "gold",
         "labels",
         "notes",
@@ -79,6 +81,7 @@ class Tables:
         self.checks: dict[str, dict[int, CheckRow]] = {}
         self.alarms: dict[str, dict[int, AlarmRow]] = {}
         self.follows: dict[str, dict[str, FollowRow]] = {}
+        self.routed: dict[str, dict[tuple[str, str, str], RoutedRow]] = {}
         self.gold: dict[str, dict[str, GoldRow]] = {}
         self.labels: dict[str, dict[tuple[str, str], LabelRow]] = {}
         self.leases: dict[str, LeaseRow] = {}
@@ -149,8 +152,8 @@ class Tables:
     def rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
         """Every row of a stream: its table and its key."""
         for table in (self.logs, self.items, self.exits, self.revisions, self.checks, self.gold,
-                      self.alarms, self.follows, self.labels, self.notes, self.segments,
-                      self.archived):  # fmt: skip
+                      self.alarms, self.follows, self.routed, self.labels, self.notes,
+                      self.segments, self.archived):  # fmt: skip
             mine: dict[Any, Any] = table.get(stream, {})
             yield from ((mine, key) for key in mine)
         for rows in (self.settings, self.snapshots, self.engines, self.leases, self.deliveries,

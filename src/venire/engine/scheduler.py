@@ -30,7 +30,7 @@ from venire.engine.state import State
 from venire.engine.verbs import Labelling, Settings, Slots
 from venire.engine.views import Pictured, Views
 from venire.errors import StateError
-from venire.events import Event
+from venire.events import Event, Routed
 from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import learning_of, policy_of
@@ -238,6 +238,10 @@ class Scheduler(Pictured):
         Verdict(label='ok', confidence=0.97)
         """
         self._labelling.revise(item, verdict, before, labels)
+
+    def route(self, item: ItemId, to: str, target: str, fault: str | None = None) -> None:
+        """Write down that the verdict of an item sent it elsewhere, or why it could not."""
+        self.state.write(Routed(self.state.slot, item, to, target, fault))
 
     def join(self, labeler: Labeler | LabelerId) -> None:
         """A labeler joins, or comes back with the capacity and the price given now.

@@ -217,6 +217,23 @@ class GoldView:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteView:
+    """Where the verdict of an item sent it (the setting `routes`), or from where it came.
+
+    `kind` says what the `target` is, a `stream` or a `webhook`. `settled_at` is when it had arrived
+    there, or could not, for the reason `fault`; None while it is on its way.
+    """
+
+    stream: str
+    item: str
+    kind: Literal["stream", "webhook"]
+    target: str
+    at: float
+    settled_at: float | None = None
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ItemView:
     """An item and its state: `posterior` while it is open, `exit` once it has left.
 
@@ -225,6 +242,7 @@ class ItemView:
     which it was sent back for more labels, `follows` the one that was sent back as this. `gold` is
     what somebody trusted said, `gold_said` who, when, and what that corrected. `rests_on` says in
     words what the confidence rests on, and whether that is stale; None where it is hidden.
+    `routed` is where its verdict sent it, `routed_from` from where another stream's sent it here.
     """
 
     id: str
@@ -250,6 +268,8 @@ class ItemView:
     follow_up: str | None = None
     gold_said: GoldView | None = None
     rests_on: str | None = None
+    routed: tuple[RouteView, ...] = ()
+    routed_from: tuple[RouteView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from venire.server.operations.labelling import LabellingOperations
 from venire.server.operations.notes import NoteOperations
 from venire.server.operations.reads import ReadOperations
 from venire.server.operations.reviews import ReviewOperations, SendBackOperations
+from venire.server.operations.routing import Routing
 from venire.server.operations.streams import StreamOperations
 from venire.server.reports import skill_report
 from venire.server.reports.skill_report import Skills
@@ -92,6 +93,7 @@ class Service:
         )  # fmt: skip
         self.add_items, self.withdraw = streams.add_items, streams.withdraw
 
+        self.routing = Routing(self.runtime, streams)
         gold = GoldOperations(self.runtime)
         self.add_gold, self.audits, self.is_trusted = gold.add_gold, gold.audits, gold.is_trusted
         self.review, self.gold = gold.review, gold.gold
@@ -147,6 +149,7 @@ class Service:
         await self.runtime.start()
         await self._resume_deletions()
         await self.webhooks.start()
+        self.routing.start()
         self._alarms.start()
         self.invitations.start()
         self._history.start()

@@ -187,7 +187,7 @@ LONGEST_ID: Final = 200
 
 #: Settings that are not stored while they are empty, so that servers from before them read streams.
 LATER: Final = frozenset(
-    {"families", "show_left", "guarantee", "guarantee_level", "expert_share", "leave_on"}
+    {"families", "show_left", "guarantee", "guarantee_level", "expert_share", "leave_on", "routes"}
 )
 
 #: What begins a name that stands for all labelers of a kind.
@@ -244,6 +244,50 @@ class ErrorCost(BaseModel):
     truth: Name
     verdict: Name
     cost: Annotated[float, Field(gt=0, le=MOST_COST, allow_inf_nan=False)]
+
+
+class Route(BaseModel):
+    """Where items go whose verdict is `verdict` (None: any) with such a confidence.
+
+    That is `at_least` or more, and less than `below` (None: any). They go to a `stream`, in which
+    each arrives as an item of the same id, or to a `webhook` (its id).
+
+    >>> route = Route(verdict="toxic", at_least=0.5, below=0.8, stream="experts")
+    >>> route.takes("toxic", 0.5), route.takes("toxic", 0.8), route.takes("ok", 0.6)
+    (True, False, False)
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    verdict: Name | None = None
+    at_least: Annotated[float, Field(ge=0, le=1)] = 0.0
+    below: Annotated[float, Field(gt=0, le=1)] | None = None
+    stream: Annotated[str, Field(pattern=rf"^{STREAM_NAME}$")] | None = None
+    webhook: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.stream is None) == (self.webhook is None):
+            raise ValueError(
+                f"got the stream {self.stream!r} and the webhook {self.webhook!r}, expected one of "
+                "them"
+            )
+        if self.below is not None and self.at_least >= self.below:
+            raise ValueError(
+                f"got at_least {self.at_least:g} and below {self.below:g}, expected the first to "
+                "be less"
+            )
+        return self
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Whether it is a stream or a webhook, and its name or id."""
+        return ("webhook", self.webhook or "") if self.stream is None else ("stream", self.stream)
+
+    def takes(self, verdict: str | None, confidence: float) -> bool:
+        """Whether a verdict with this confidence goes there."""
+        below = self.below is None or confidence < self.below
+        return self.verdict in (None, verdict) and self.at_least <= confidence and below
 
 
 class DailyBudget(BaseModel):
@@ -378,6 +422,10 @@ class StreamSettings(PageSettings):
     """Whose word is enough for a class, `{"illegal": ["ann", "kind:person"]}`: an item of which one
     of these says it leaves as that at the end of the slot, and nobody else is asked. A labeler by
     name, or all those on the panel of a kind."""
+    routes: Annotated[tuple[Route, ...], Field(max_length=1000)] = ()
+    """Where items go when they leave, by their verdict and its confidence, besides to whoever reads
+    the exits: to another stream, in which each arrives once, or to a webhook, which then gets the
+    verdicts of its routes only. Confidences are from `at_least` up, and less than `below`."""
     label_budget: Annotated[int, Field(ge=0, le=2**53), Unit("labels")] | None = None
     """Labels in all; once they are spent, items leave with the labels they have."""
     budget: DailyBudget | None = None
@@ -459,6 +507,12 @@ class StreamSettings(PageSettings):
             raise ValueError(
                 f"leave_on names the class {unknown[0]!r}, expected one of {list(self.classes)}"
             )
+        for route in self.routes:
+            if route.verdict is not None and route.verdict not in self.classes:
+                raise ValueError(
+                    f"routes names the class {route.verdict!r}, expected one of "
+                    f"{list(self.classes)}"
+                )
         if self.guarantee_level is not None and self.guarantee is None:
             raise ValueError("got guarantee_level without guarantee: set both, or neither")
         self._check_student()
@@ -486,6 +540,16 @@ class StreamSettings(PageSettings):
     def trusted(self) -> frozenset[str]:
         """The labelers whose word is gold."""
         return frozenset(m.id for m in self.panel if m.trusted and not m.retired)
+
+    def places(self, verdict: str | None, confidence: float) -> list[tuple[str, str]]:
+        """Where an item with this verdict goes, each place once."""
+        found = (route.place for route in self.routes if route.takes(verdict, confidence))
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def routed_hooks(self) -> frozenset[str]:
+        """The webhooks that get the verdicts of their routes only."""
+        return frozenset(route.webhook for route in self.routes if route.webhook is not None)
 
     def leaves_on(self, said: str, labeler: str) -> bool:
         """Whether the word of this labeler is enough for a class.

@@ -33,3 +33,31 @@ def test_one_word_is_enough(server: InProcess) -> None:
     form = server.call("GET", "/streams/posts/settings").text
     assert 'name="leave_on"' in form
     assert "kind:person" in form
+
+
+def test_routes(server: InProcess) -> None:
+    experts = {"name": "experts", "classes": ["illegal", "ok"]}
+    assert server.call("POST", "/v1/streams", json=experts).status_code == 201
+    make(server, min_labels=2, routes=[{"verdict": "ok", "stream": "experts"}])
+    loop = {"routes": [{"stream": "posts"}]}
+    refused = server.call("PATCH", "/v1/streams/experts", json=loop)
+    assert refused.status_code == 422
+    assert "experts > posts > experts" in refused.json()["error"]["message"]
+    items = [{"id": "post/1", "payload": "one"}]
+    assert server.call("POST", "/v1/streams/posts/items", json=items).status_code == 200
+    labels = [{"item": "post/1", "labeler": name, "said": "ok"} for name in ("ann", "gpt", "llama")]
+    server.call("POST", "/v1/streams/posts/labels", json=labels)
+
+    def routed() -> bool:
+        told = server.call("GET", "/v1/streams/posts/items/post%2F1").json()["routed"]
+        return bool(told) and told[0]["settled_at"] is not None
+
+    until(routed)
+    page = server.call("GET", "/streams/posts/items/post%2F1?story=whole").text
+    assert '<dt>routed to</dt><dd><a href="/streams/experts/items/post/1"' in page
+    assert "Its verdict sends it to stream experts (routes), where it arrived." in page
+    page = server.call("GET", "/streams/experts/items/post%2F1?story=whole").text
+    assert '<dt>came from</dt><dd><a href="/streams/posts/items/post/1"' in page
+    assert "It came from stream posts, by its verdict there (routes)." in page
+    form = server.call("GET", "/streams/posts/settings").text
+    assert 'name="routes"' in form

@@ -53,7 +53,7 @@ class Blind:
         left = None if view.exit is None else self._exit(view.exit)
         return replace(
             view, verdict=None, confidence=0.0, labels=(), posterior=None, exit=left,
-            revisions=(), notes=(),
+            revisions=(), notes=(), routed=(),
         )  # fmt: skip
 
     def exits(self, views: list[ExitView]) -> list[ExitView]:

@@ -38,6 +38,7 @@ from venire.server.reports.event_json import (
     label_view,
     note_view,
     revision_view,
+    route_view,
 )
 from venire.server.reports.explain import check_cursor, explain, find
 from venire.server.reports.guarantee import (
@@ -262,6 +263,8 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         labels = await runtime.read(runtime.storage.labels_of, stream, item)
         revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
         notes = await runtime.read(runtime.storage.notes, stream, 0, None, item)
+    routed = await runtime.read(runtime.storage.routed, stream, item)
+    came = await runtime.read(runtime.storage.routed_to, stream, item)
     payload = await runtime.read(json.loads, row.payload)
     live = await runtime.live_stream(stream)
     posterior: dict[str, float] | None = None
@@ -301,6 +304,8 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         follows=live.follow_ups.original.get(item),
         follow_up=live.follow_ups.latest.get(item),
         gold_said=gold_view(gold[0]) if gold else None,
+        routed=tuple(map(route_view, routed)),
+        routed_from=tuple(map(route_view, came)),
         rests_on=TRUSTED if gold else await _basis(runtime, live, row),
     )
 

@@ -29,6 +29,7 @@ from venire.server.admin_messages import ArchivedStream
 from venire.server.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
 from venire.server.operations.items import Intake, contents, known_contents
 from venire.server.operations.reads import item_view, stream_view
+from venire.server.operations.routing import Graph, check_routes, graph_of
 from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.runtime.loading import PATIENCE
 from venire.server.settings import (
@@ -102,6 +103,7 @@ class StreamOperations:
         except NotFound:
             check_new(settings)
             check_retention(settings.retention, self.settings.archive)
+            graph = await self._graph() if settings.routes else {}
             await runtime.threads.warm(settings, COMPILING)
             engine = await runtime.threads.compute(
                 new_engine, settings, self.settings.remember_items
@@ -117,10 +119,23 @@ class StreamOperations:
             raise StreamElsewhere(name)
         if not runtime.accepting:
             raise StoreDown("the store does not accept writes at the moment: try again")
+        check_routes(name, settings, self._latest(graph), {})
         live = LiveStream(name, engine, settings, runtime.moment(), runtime.lease_index)
         done = self._create(live, actor)
         await done
         return stream_view(live)
+
+    async def _graph(self) -> Graph:
+        """To which streams each stream sends items, by the store."""
+        return await self.runtime.read_committed(graph_of, self.runtime.storage)
+
+    def _latest(self, graph: Graph) -> Graph:
+        """The same, with what is in memory, where a change is seen first."""
+        here = {
+            live.name: [route.stream for route in live.settings.routes if route.stream is not None]
+            for live in self.runtime.loaded()
+        }
+        return {**graph, **here}
 
     def _create(self, live: LiveStream, actor: Actor | str) -> asyncio.Future[None]:
         """Write a new stream: the first version of its settings, and an empty snapshot."""
@@ -213,6 +228,11 @@ class StreamOperations:
             await runtime.threads.warm(new, COMPILING)
             live = await runtime.writable(name)
             new = _new_settings(live, changes)
+        if new.routes != live.settings.routes:
+            graph = await self._graph()
+            live = await runtime.writable(name)
+            new = _new_settings(live, changes)
+            check_routes(name, new, self._latest(graph), live.hooks)
         if new.retention != live.settings.retention:
             check_retention(new.retention, self.settings.archive)
         if new == live.settings:

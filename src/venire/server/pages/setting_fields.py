@@ -123,6 +123,7 @@ GROUPS: Final = MappingProxyType(
         "Labelling page": ["ahead", "undo_seconds", "show_left", "guidelines"],
         "Panel": ["panel"],
         "What errors cost": ["costs"],
+        "Where items go": ["routes"],
         "What labelers see": ["layout", "descriptions", "practice"],
         "Student": ["student"],
     }

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from venire.server.messages import Belief, Enough, Explanation, Given, ItemView, LabelView
+from venire.server.messages import (
+    Belief,
+    Enough,
+    Explanation,
+    Given,
+    ItemView,
+    LabelView,
+    RouteView,
+)
 from venire.server.pages.rendering import percent
 
 #: How many classes the picture shows: those that are most probable at the end.
@@ -72,11 +80,13 @@ def story_of(
         lines.append(Line(told.enough.at, "enough", _enough(told.enough)))
     if item.exit is not None:
         lines.append(Line(item.exit.at, "left", _left(item, told) + _by_costs(item, told, costs)))
+    lines += [Line(route.at, "routed", _came(route)) for route in item.routed_from]
+    lines += [Line(route.settled_at or route.at, "routed", _routed(route)) for route in item.routed]
     for revision in item.revisions:
         said = f"The verdict was revised from {revision.before} to {revision.verdict}"
         why = "by gold" if revision.confidence == 1 else f"at {percent(revision.confidence)}"
         lines.append(Line(revision.at, "revised", f"{said}, {why}."))
-    order = ("arrived", "asked", "learned", "label", "enough", "left", "late", "revised")
+    order = ["arrived", "asked", "learned", "label", "enough", "left", "routed", "late", "revised"]
     return sorted(lines, key=lambda line: (line.at, order.index(line.kind)))
 
 
@@ -133,6 +143,20 @@ def _learned(belief: Belief) -> str:
         "The stream learned more about its labelers: by the same labels, "
         f"{name} is now {percent(p)}."
     )
+
+
+def _came(route: RouteView) -> str:
+    return f"It came from stream {route.stream}, by its verdict there (routes)."
+
+
+def _routed(route: RouteView) -> str:
+    """Where its verdict sent it."""
+    text = f"Its verdict sends it to {route.kind} {route.target} (routes)"
+    if route.fault is not None:
+        return f"{text}, where it could not go: {route.fault}."
+    if route.settled_at is None:
+        return f"{text}: it is on its way."
+    return f"{text}, where it arrived." if route.kind == "stream" else f"{text}."
 
 
 def _enough(told: Enough) -> str:

@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 
 from venire.model import ExitReason, NoteKind
 from venire.server.admin_messages import AlarmView
-from venire.server.messages import ExitView, GoldSaid, GoldView, LabelView, NoteView, RevisionView
+from venire.server.messages import (
+    ExitView,
+    GoldSaid,
+    GoldView,
+    LabelView,
+    NoteView,
+    RevisionView,
+    RouteView,
+)
 from venire.server.store import (
     AlarmRow,
     EventRow,
@@ -19,6 +27,7 @@ from venire.server.store import (
     LabelRow,
     NoteRow,
     RevisionRow,
+    RoutedRow,
     decode,
 )
 from venire.server.store.record import Record
@@ -73,6 +82,11 @@ def note_view(row: NoteRow) -> NoteView:
 
 def alarm_view(row: AlarmRow) -> AlarmView:
     return _view(AlarmView, row, subject=row.subject or None)
+
+
+def route_view(row: RoutedRow) -> RouteView:
+    """Where a verdict sent an item."""
+    return _view(RouteView, row)
 
 
 def label_view(row: LabelRow) -> LabelView:

@@ -38,6 +38,7 @@ from venire.server.store.records import (
     LeaseRow,
     NoteRow,
     RevisionRow,
+    RoutedRow,
     SegmentRow,
     SettingsRow,
     SnapshotRow,
@@ -241,6 +242,18 @@ class Storage(Ownership, ABC):
     @abstractmethod
     def follows(self, stream: str) -> list[FollowRow]:
         """The items that follow others, which were sent back, by their ids."""
+
+    @abstractmethod
+    def routed(self, stream: str, item: str | None = None) -> list[RoutedRow]:
+        """Where verdicts of a stream, or of one item, send items; by item, kind and target."""
+
+    @abstractmethod
+    def routed_to(self, stream: str, item: str) -> list[RoutedRow]:
+        """From where verdicts sent an item to this stream, by the stream."""
+
+    @abstractmethod
+    def routed_waiting(self, limit: int) -> list[RoutedRow]:
+        """What is not settled yet of all streams that are not being deleted, the earliest first."""
 
     @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:

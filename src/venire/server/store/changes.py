@@ -16,6 +16,7 @@ from venire.server.store.records import (
     DeliveryRow,
     ExitRow,
     GoldRow,
+    RoutedRow,
     SegmentRow,
 )
 
@@ -64,6 +65,13 @@ class SettleFollow:
     stream: str
     item: str
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SettleRoute:
+    """What became of an item that its verdict sends elsewhere; its row is replaced."""
+
+    row: RoutedRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +266,7 @@ Change: TypeAlias = (
     | LeaveItems
     | CorrectGold
     | SettleFollow
+    | SettleRoute
     | DropAlarms
     | EndLeases
     | RenewLease

@@ -15,6 +15,9 @@ from venire.server.store.record import OneOf, Record, References, Small, Stream
 
 DELIVERY_KINDS: Final = ("exit", "revision", "alarm")
 
+#: To what the setting `routes` sends verdicts.
+ROUTE_KINDS: Final = ("stream", "webhook")
+
 #: What the status of a stream may be in the store: that of an archived one is closed.
 STREAM_STATUSES: Final = (StreamStatus.RUNNING, StreamStatus.PAUSED, StreamStatus.CLOSED)
 
@@ -420,6 +423,29 @@ class FollowRow(Record, table="follows", key="stream item"):
     settled_at: float | None = None
 
 
+class RoutedRow(
+    Record,
+    table="routed",
+    key="stream item kind target",
+    indexes={"routed_waiting": "settled_at at", "routed_by_target": "target item"},
+):
+    """The verdict of an item that left sends it to another stream, or to a webhook (`routes`).
+
+    `target` is the name of the stream, or the id of the webhook. `settled_at` is when it had
+    arrived there and the log said so, or could not, for the reason `fault`.
+    """
+
+    stream: Stream
+    item: str
+    kind: Annotated[str, OneOf(ROUTE_KINDS)]
+    target: str
+    at: float
+    verdict: str | None
+    confidence: float
+    settled_at: float | None = None
+    fault: str | None = None
+
+
 class Exited(Record):
     """How an item left, without its payload, for statistics over many of them.
 
@@ -470,6 +496,7 @@ RECORDS: Final[tuple[type[Record], ...]] = (
     GoldRow,
     AlarmRow,
     FollowRow,
+    RoutedRow,
     LabelRow,
     LeaseRow,
     NoteRow,

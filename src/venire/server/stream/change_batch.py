@@ -30,6 +30,7 @@ from venire.server.store import (
     LeaveItems,
     NoteRow,
     RevisionRow,
+    RoutedRow,
 )
 
 #: What is collected, in the order in which it is written; what is not named here is inserted.
@@ -46,6 +47,7 @@ _ORDER: Final = (
     "gold",
     "corrections",
     "deliveries",
+    "routed",
     "audit",
 )
 
@@ -86,6 +88,7 @@ class Batch:
         "leases",
         "notes",
         "revisions",
+        "routed",
     )
 
     def __init__(self, key: str | None = None) -> None:
@@ -107,6 +110,7 @@ class Batch:
         self.gold: list[GoldRow] = []
         self.corrections: list[GoldRow] = []
         self.deliveries: list[DeliveryRow] = []
+        self.routed: list[RoutedRow] = []
         self.audit: list[AuditRow] = []
         self.last: list[Change] = []
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from venire.engine import Scheduler, untracked
 from venire.errors import StateError
@@ -38,6 +38,7 @@ from venire.server.store import (
     ItemRow,
     LeaseEnd,
     RevisionRow,
+    RoutedRow,
     SettleFollow,
     encode,
 )
@@ -70,6 +71,10 @@ CLOSING_SECONDS: Final = 0.02
 
 #: From this many open items, or labels to learn from, closing a slot may take long.
 LARGE_STREAM: Final = 1000
+
+
+#: A verdict and its confidence, as they are stored.
+Said: TypeAlias = tuple[str | None, float]
 
 
 class Moment(NamedTuple):
@@ -309,7 +314,9 @@ class LiveStream:
             reason=exit.reason,
         )
         batch.exits.append(untracked(row))
-        self._deliver(self.exit_n, "exit", batch, moment)
+        said = [(verdict, confidence)] if status == ItemStatus.LEFT else []
+        self._deliver(self.exit_n, "exit", said, batch, moment)
+        self._route(exit.item, said, batch, moment)
         self.follow_ups.leave(exit)
         self.statistics.history.went(moment.now, status == ItemStatus.LEFT)
         for labeler in entry.holders:
@@ -346,11 +353,35 @@ class LiveStream:
                 labels=revision.labels,
             )
         )
-        self._deliver(self.revision_n, "revision", batch, moment)
+        said = [(before, was_sure), (verdict, sure)]
+        self._deliver(self.revision_n, "revision", said, batch, moment)
         self.follow_ups.revise(revision)
 
-    def _deliver(self, n: int, kind: str, batch: Batch, moment: Moment) -> None:
-        """Queue an exit or a revision for every webhook."""
+    def _route(self, item: str, said: list[Said], batch: Batch, moment: Moment) -> None:
+        """Write down where the verdict of an item sends it; `operations.routing` does that.
+
+        An item that was sent back goes nowhere: its original did.
+        """
+        again = item in self.follow_ups.original
+        batch.routed += [
+            RoutedRow(
+                stream=self.name,
+                item=item,
+                kind=kind,
+                target=target,
+                at=moment.wall,
+                verdict=verdict,
+                confidence=confidence,
+            )
+            for verdict, confidence in said
+            for kind, target in self.settings.places(verdict, confidence)
+            if (target in self.hooks if kind == "webhook" else not again)
+        ]
+
+    def _deliver(self, n: int, kind: str, said: list[Said], batch: Batch, moment: Moment) -> None:
+        """Queue an exit or a revision for every webhook; `said` are the verdicts that it tells."""
+        wanted = {place for one in said for place in self.settings.places(*one)}
+        only = self.settings.routed_hooks
         batch.deliveries += [
             untracked(
                 DeliveryRow(
@@ -363,6 +394,7 @@ class LiveStream:
                 )
             )
             for hook in self.hooks
+            if hook not in only or ("webhook", hook) in wanted
         ]
 
     # the label budget

@@ -7,7 +7,7 @@ import builtins
 import contextlib
 from typing import TYPE_CHECKING
 
-from venire.errors import FetchError, InputError, NotFound, StoreError
+from venire.errors import FetchError, InputError, NotFound, StateError, StoreError
 from venire.model import DeliveryStatus
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import DeliveryView, WebhookView
@@ -111,6 +111,11 @@ class Webhooks:
     async def remove(self, stream: str, webhook: str, actor: Actor | str = PROGRAM) -> None:
         await self._row(stream, webhook)
         live = await self._runtime.live_stream(stream)
+        if webhook in live.settings.routed_hooks:
+            raise StateError(
+                f"the setting routes of stream {stream!r} names webhook {webhook!r}: change that "
+                "setting first"
+            )
         live.hooks.pop(webhook, None)
         self.deliveries.remove(webhook)
         batch, at = Batch(), self._runtime.clock.wall()

@@ -83,6 +83,7 @@ def _records(storage: Storage) -> Iterator[Record]:
         yield from storage.all_gold(name)
         yield from storage.alarms(name)
         yield from storage.follows(name)
+        yield from storage.routed(name)
         yield from storage.all_labels(name)
         yield from storage.leases(name, None)
         yield from storage.all_notes(name)

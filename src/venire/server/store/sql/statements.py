@@ -106,6 +106,8 @@ _DROP_ALARMS = Statement(
 _CORRECT = _update(r.GoldRow, r.GoldRow, "", "gold to correct is unknown")
 _corrected = _updated(r.GoldRow, r.GoldRow)
 _SETTLE = Statement("UPDATE follows SET settled_at = ? WHERE stream = ? AND item = ?")
+_ROUTED = _update(r.RoutedRow, r.RoutedRow)
+_routed = _updated(r.RoutedRow, r.RoutedRow)
 _RETELL = Statement("UPDATE audit SET details = ? WHERE n = ?")
 _ARCHIVE = Statement(
     "UPDATE streams SET archived_at = ? WHERE name = ?", exact="a stream to archive is unknown"
@@ -153,6 +155,7 @@ _DROP_LEASES = Statement(
     f"DELETE FROM leases WHERE stream = ? AND {_THEIRS} AND status <> 'open' AND ended_at <= ?"
 )
 _DROP_NOTES = Statement(f"DELETE FROM notes WHERE stream = ? AND {_THEIRS} AND n <= ?")
+_DROP_ROUTED = Statement(f"DELETE FROM routed WHERE stream = ? AND {_THEIRS}")
 _DROP_ITEMS = Statement("DELETE FROM items WHERE stream = ? AND exit_n <= ?")
 _DROP_REVISIONS = Statement("DELETE FROM revisions WHERE stream = ? AND n <= ?")
 _DROP_SENT = Statement(f"DELETE FROM deliveries WHERE {_TO_WEBHOOKS} AND kind = ? AND exit_n <= ?")
@@ -182,6 +185,7 @@ def _drop(change: c.DropHistory) -> list[tuple[Statement, tuple[Any, ...]]]:
         (_DROP_LABELS, (*theirs, segment.slot)),
         (_DROP_LEASES, (*theirs, segment.at)),
         (_DROP_NOTES, (*theirs, segment.notes)),
+        *([] if segment.name else [(_DROP_ROUTED, theirs)]),
         (_DROP_ITEMS, (stream, exits)),
         (_DROP_SENT, (stream, "exit", exits)),
         (_DROP_REVISIONS, (stream, revisions)),
@@ -221,6 +225,7 @@ _GATHERED: Final[tuple[type, ...]] = (
     r.GoldRow,
     r.AlarmRow,
     r.FollowRow,
+    r.RoutedRow,
     r.DeliveryRow,
     r.ArchivedRow,
     r.AuditRow,
@@ -253,6 +258,7 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.DropAlarms: lambda change: [(_DROP_ALARMS, (change.stream, change.n, change.stream))],
     c.CorrectGold: lambda change: [(_CORRECT, _corrected(row)) for row in change.rows],
     c.SettleFollow: lambda change: [(_SETTLE, (change.at, change.stream, change.item))],
+    c.SettleRoute: lambda change: [(_ROUTED, _routed(change.row))],
     c.RetellAudit: lambda change: [(_RETELL, (change.details, change.n))],
     c.ArchiveStream: lambda change: [(_ARCHIVE, (change.at, change.stream))],
     c.MarkDeleted: lambda change: [(_MARK_DELETED, (change.at, change.stream))],

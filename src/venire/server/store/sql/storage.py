@@ -24,6 +24,7 @@ from venire.server.store.records import (
     FollowRow,
     ItemRow,
     KeyRow,
+    RoutedRow,
     SegmentRow,
     SnapshotRow,
 )
@@ -100,6 +101,26 @@ class SqlSearching(SqlReading):
 
     def follows(self, stream: str) -> list[FollowRow]:
         return self._all(FollowRow, q.of_stream(t.follows, stream).order_by(t.follows.c.item))
+
+    def routed(self, stream: str, item: str | None = None) -> list[RoutedRow]:
+        columns = t.routed.c
+        query = q.of_stream(t.routed, stream)
+        if item is not None:
+            query = query.where(columns.item == item)
+        return self._all(RoutedRow, query.order_by(columns.item, columns.kind, columns.target))
+
+    def routed_to(self, stream: str, item: str) -> list[RoutedRow]:
+        columns = t.routed.c
+        query = select(t.routed).where(columns.target == stream, columns.item == item)
+        query = query.where(columns.kind == "stream").order_by(columns.stream)
+        return self._all(RoutedRow, query)
+
+    def routed_waiting(self, limit: int) -> list[RoutedRow]:
+        columns = t.routed.c
+        there = select(t.streams.c.name).where(t.streams.c.deleted_at.is_(None))
+        query = select(t.routed).where(columns.settled_at.is_(None), columns.stream.in_(there))
+        order = columns.at, columns.stream, columns.item, columns.kind, columns.target
+        return self._all(RoutedRow, query.order_by(*order), limit)
 
     def payloads(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
         return dict(self._among((_ITEMS.id, _ITEMS.payload), stream, ids))

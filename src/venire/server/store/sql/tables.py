@@ -90,7 +90,8 @@ def _table(record: type[Record]) -> Table:
 
 streams, settings, events, items = _tables(r.StreamRow, r.SettingsRow, r.EventRow, r.ItemRow)
 revisions, checks, gold, alarms = _tables(r.RevisionRow, r.CheckRow, r.GoldRow, r.AlarmRow)
-follows, labels, leases, notes = _tables(r.FollowRow, r.LabelRow, r.LeaseRow, r.NoteRow)
+follows, routed, labels = _tables(r.FollowRow, r.RoutedRow, r.LabelRow)
+leases, notes = _tables(r.LeaseRow, r.NoteRow)
 snapshots, engines, segments = _tables(r.SnapshotRow, r.EngineRow, r.SegmentRow)
 archived, tallies, keys, webhooks = _tables(r.ArchivedRow, r.TallyRow, r.KeyRow, r.WebhookRow)
 deliveries, audit = _tables(r.DeliveryRow, r.AuditRow)
