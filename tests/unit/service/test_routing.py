@@ -19,6 +19,7 @@ from venire.server.pages.setting_fields import groups_of
 from venire.server.pages.story import story_of
 from venire.server.reports.what_if import events_of
 from venire.server.settings import StreamSettings, as_body, changed, of_body
+from venire.server.store import RoutedRow
 from venire.server.store.maintenance.verify import verify
 
 _ = _only_when_told_to
@@ -251,8 +252,8 @@ async def test_a_server_that_ends_half_way_goes_on(where: str) -> None:
         if where == "commit":
             arrive = b.service.routing._arrive
 
-            async def then_down(*given: Any) -> None:
-                await arrive(*given)
+            async def then_down(target: str, rows: list[RoutedRow]) -> None:
+                await arrive(target, rows)
                 storage.down = True
 
             b.service.routing._arrive = then_down  # type: ignore[method-assign]
