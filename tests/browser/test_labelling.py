@@ -169,6 +169,32 @@ def test_a_tall_image_is_as_wide_as_its_place_and_can_be_zoomed(
         assert page.get_attribute("figure", "data-zoom") == "whole"
 
 
+def test_code_keeps_its_lines_and_scrolls_in_its_place(
+    page: Any, process: Process, ann: str
+) -> None:
+    line = "if all(n % d for d in range(2, n)): primes.append(n)  # and so on"
+    fenced = f"Test each:\n\n```python\nfor n in range(2, limit):\n    {line}\n```\n"
+    with process.client() as client:
+        fill(client, "code", {"prompt": "?", "response_a": fenced, "response_b": fenced})
+        fill(client, "plain-code", line, layout=[{"show": "code"}])
+    page.set_viewport_size({"width": 360, "height": 640})
+    sign_in(page, process, ann)
+    for stream, lines in (("code", 2), ("plain-code", 1)):
+        begin(page, process, stream)
+        tall, wide, seen = page.evaluate(
+            "(([p]) => { const s = getComputedStyle(p), r = document.createRange(); "
+            "r.selectNodeContents(p); return [r.getBoundingClientRect().height / "
+            "parseFloat(s.fontSize), p.scrollWidth, p.clientWidth]; })"
+            "(document.querySelectorAll('#payload pre'))"
+        )
+        assert tall < 2 * lines  # a line that is wrapped looks like another program
+        assert wide > seen
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.focus("#payload pre")
+        page.keyboard.press("ArrowRight")
+        until(lambda: page.evaluate("document.activeElement.scrollLeft") > 0)
+
+
 def test_audio_plays_with_a_key(page: Any, process: Process, ann: str) -> None:
     with process.client() as client:
         fill(client, "sound", {"audio": tone()})
@@ -227,6 +253,11 @@ def test_thirty_classes_are_found_by_typing(
         page.keyboard.press("3")
         shows(page, "d")
         page.goto(f"{process.url}/docs")  # leaving sends them
+        fill(client, "many-images", {"image": png(300, 200)}, classes=names)
+        begin(page, process, "many-images")
+        assert page.inner_text("figure button") == "⇧z zoom: whole"  # a z alone is for the filter
+        page.keyboard.press("Shift+Z")
+        assert page.inner_text("figure button") == "⇧z zoom: wide"
         until(lambda: said(client, "many", 3) == ["Police", "Économie", "topic 2"])
 
 
@@ -256,6 +287,7 @@ def test_a_comment_and_a_flag_reach_those_who_run_the_stream(
         page.wait_for_selector("#talk[open]")
         check_access(page, "dialog")
         picture(page, "comment")
+        assert page.inner_text("#talk .primary") == "Send Ctrl+↵"
         page.keyboard.type("is this 1 or 2?")  # digits are no answers here
         page.keyboard.press("Control+Enter")
         until(lambda: len(client.notes("noted")) == 1)

@@ -38,7 +38,9 @@ def label(browser: Any, link: str, name: str, answers: int) -> Any:
     """Open an invitation as another person, and answer with the first key, then the second."""
     window = browser.new_context(viewport={"width": 390, "height": 760}).new_page()
     window.goto(link)
-    window.wait_for_selector("text=You are invited to label")
+    window.wait_for_selector("text=You are invited to label posts")
+    assert f"as those of {name}." in window.inner_text("form")
+    assert "UTC" not in window.inner_text("form")  # a time as the clock of the reader shows it
     window.click("text=Start")
     window.wait_for_url("**/work?stream=posts")
     assert name in window.inner_text("header")

@@ -196,7 +196,8 @@ class PageRoutes:
             key = self._gate.service.sessions.key_of(token)
         if key is None:
             to = request.query_params.get("to")
-            return self._page("sign_in.html", None, wrong=token is not None, to=to)
+            wrong = "session" if token is not None else ""
+            return self._page("sign_in.html", None, wrong=wrong, to=to)
         if key.role == Role.LABELER:
             return RedirectResponse("/work", 303)
         who = caller_of(key)

@@ -10,4 +10,7 @@ if (waiting) {
   if (token) join.submit();
   else waiting.textContent = "This link is incomplete: open it as it was sent to you.";
 }
+for (const time of document.querySelectorAll("time")) {
+  time.textContent = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" });
+}
 window.addEventListener("hashchange", () => location.reload());

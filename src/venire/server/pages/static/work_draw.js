@@ -34,7 +34,7 @@ const Draw = (() => {
     if (node.nodeType !== Node.ELEMENT_NODE) return [];
     const inside = [...node.childNodes].flatMap(copied);
     if (!TAGS.has(node.tagName)) return inside;
-    const made = document.createElement(node.tagName);
+    const made = node.tagName === "PRE" ? code() : document.createElement(node.tagName);
     if (node.hasAttribute("dir")) made.dir = "auto";
     if (node.tagName === "A" && LINK.test(node.getAttribute("href") ?? "")) {
       made.href = node.getAttribute("href");
@@ -46,6 +46,13 @@ const Draw = (() => {
     }
     made.append(...inside);
     return [made];
+  }
+
+  function code(text = "") {
+    // Its lines are not wrapped, which would change what they say: it scrolls, with the keyboard too.
+    const made = element("pre", "", text);
+    made.tabIndex = 0;
+    return made;
   }
 
   function text(part) {
@@ -95,10 +102,10 @@ const Draw = (() => {
       else if (height > TALL * width) zoomTo(frame, "wide");
     });
     picture.addEventListener("error", () => frame.replaceWith(failed("image", part.text)));
-    const key = element("kbd", "", "z");
+    const key = element("kbd", "", Classes.many ? "⇧z" : "z");
     key.setAttribute("aria-hidden", "true");
     button.append(key, " ", element("span"));
-    button.setAttribute("aria-keyshortcuts", "z");
+    button.setAttribute("aria-keyshortcuts", Classes.many ? "Shift+z" : "z");
     button.addEventListener("click", () => zoom(frame));
     zoomTo(frame, "whole", button);
     picture.src = part.text;
@@ -132,7 +139,7 @@ const Draw = (() => {
     table,
     image,
     audio,
-    code: (part) => element("pre", "", part.text),
+    code: (part) => code(part.text),
     markdown: (part) => markdown(part.text),
   };
 

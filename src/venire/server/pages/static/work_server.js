@@ -2,7 +2,10 @@
 "use strict";
 
 const Server = (() => {
-  const WHY = { 401: "you are signed out, sign in again in another tab", busy: "the server is busy" };
+  const WHY = {
+    401: "you are signed out. In another tab, open your invitation again, or sign in",
+    busy: "the server is busy",
+  };
   const line = document.getElementById("unsent");
   let unsent = 0; // requests being retried
 
