@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -64,6 +63,7 @@ def serve(
         given["log_format"] = "json"
     try:
         with warnings.catch_warnings(record=True) as early:
+            from venire.server.edge.log import as_line
             from venire.server.process import run_server
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "serve") from error
@@ -75,7 +75,7 @@ def serve(
     except VenireError as error:
         if settings.log_format != "json":
             raise
-        print(json.dumps({"event": str(error), "level": "error"}), file=sys.stderr)
+        print(as_line(settings, str(error), "error"), file=sys.stderr)
         raise typer.Exit(2) from None
     except OSError as error:
         if isinstance(error, InputError | MissingExtra) or not error.errno:
@@ -128,7 +128,9 @@ def _settings(given: dict[str, Any], config: Path | None = None) -> Any:
     except ValidationError as error:
         fault = error.errors()[0]
         name = "_".join(str(part) for part in fault["loc"])
-        where = f" in {path}" if name in filed and name not in chosen else ""
+        variable = f"VENIRE_{name.upper()}"
+        where = f" in {path}" if name in filed else f" in {variable}" if variable in named else ""
+        where = "" if name in chosen else where
         raise InputError(
             f"the setting {name}{where} is {fault['input']!r}: {fault['msg']}"
         ) from error

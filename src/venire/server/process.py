@@ -7,6 +7,7 @@ are written and the store is closed. A second signal stops at once.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import socket
@@ -17,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -40,6 +42,14 @@ SWITCH = 0.0005
 
 #: Seconds between attempts of a standby to own the store; each waits for its lock a while itself.
 _RETRY = 0.2
+
+#: What to do where one cannot listen, by why.
+_WHAT_TO_DO: Final = {
+    errno.EADDRINUSE: "Stop what listens there, or give another port with --port",
+    errno.EACCES: "Ports below 1024 are for root: give another one with --port, and put a proxy "
+    "before it",
+    errno.EADDRNOTAVAIL: "This machine does not have that address: give another one with --host",
+}
 
 
 def run_server(
@@ -107,9 +117,9 @@ def _bound(settings: ServerSettings) -> list[socket.socket]:
         except OSError as error:
             for one in (listening, *bound):
                 one.close()
+            hint = _WHAT_TO_DO.get(error.errno or 0, "Give another address with --host or --port")
             raise InputError(
-                f"cannot listen on {host} port {port}: {error.strerror or error}. Stop what "
-                "listens there, or give another one with --port"
+                f"cannot listen on {host} port {port}: {error.strerror or error}. {hint}"
             ) from None
         bound.append(listening)
     return bound

@@ -9,14 +9,23 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from tests.integration.web.harness import SOURCE, STREAM, Process, running, serving, until
 from venire import AsyncClient
 from venire.cli import main
 from venire.client import ServerError, Work
+
+
+@pytest.fixture(autouse=True)
+def log_of_its_own() -> Iterator[None]:
+    """What a command sets of the log ends with its test: the file that it wrote to is closed."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -175,8 +184,22 @@ def test_a_port_in_use_is_told_before_anything_is_done(
         port = str(taken.getsockname()[1])
         store = tmp_path / "venire.db"
         assert main(["serve", "--storage", f"sqlite:///{store}", "--port", port]) == 2
-    assert f"cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"cannot listen on 127.0.0.1 port {port}" in said
+    assert "Stop what listens there" in said
     assert not store.exists()
+
+
+def test_an_address_of_another_machine_is_no_matter_of_the_port(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # An address for documentation, which no machine has; what fails is a line of the log.
+    command = ["serve", "--storage", "memory:", "--host", "192.0.2.1", "--port", "0", "--json"]
+    assert main(command) == 2
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert "Stop what listens" not in line["event"]
+    assert line["event"].endswith("give another one with --host")
+    assert (line["level"], line["timestamp"][-1]) == ("error", "Z")
 
 
 def test_wrong_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:

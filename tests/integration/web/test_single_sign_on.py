@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
+from structlog.testing import capture_logs
 
 from tests.integration.web.harness import InProcess, in_process
 from tests.judge_server import serving
@@ -475,8 +476,10 @@ def test_a_provider_that_is_down_is_named_and_keys_still_open(
     site: InProcess, provider: Provider
 ) -> None:
     provider.down = True
-    page = site.http.get("/sign-in/oidc", headers={"accept": "text/html"})
+    with capture_logs() as log:
+        page = site.http.get("/sign-in/oidc", headers={"accept": "text/html"})
     assert page.status_code == 502
+    assert [one["event"].partition(" cannot")[0] for one in log] == ["single sign-on: Acme"]
     assert "Acme cannot answer GET /.well-known/openid-configuration" in page.text
     assert "sign in with a key" in page.text
     assert SECRET not in page.text

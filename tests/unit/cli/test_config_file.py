@@ -50,7 +50,10 @@ def test_the_file_may_be_named(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     [
         ("[serve]\nprot = 1", r"unknown setting in \[serve\] of venire.toml 'prot': .*'port'"),
         ("[server]\nport = 1", r"unknown table or key in venire.toml 'server'"),
-        ("port = 1", r"unknown table or key in venire.toml 'port'"),
+        (
+            "port = 1",
+            r"unknown table or key in venire.toml 'port': .*\[serve\], with settings",
+        ),
         ("[serve]\nport = 99999", r"the setting port in venire.toml is 99999: "),
         ("[serve]\nport = [1]", r"the setting port in venire.toml is \[1\]"),
         ("serve = 3", r"venire.toml has serve = 3, expected a table \[serve\]"),
@@ -63,8 +66,18 @@ def test_errors_name_the_key_and_the_file(folder: Path, text: str, says: str) ->
         _settings({})
 
 
-def test_a_wrong_option_is_not_blamed_on_the_file(folder: Path) -> None:
+def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "venire.toml").write_text("[serve]\nport = 8501")
+    monkeypatch.setenv("VENIRE_PORT", "abc")
+    with pytest.raises(VenireError, match="the setting port in VENIRE_PORT is 'abc': "):
+        _settings({})
+
+
+def test_a_wrong_option_is_not_blamed_on_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "venire.toml").write_text("[serve]\nport = 8501")
+    monkeypatch.setenv("VENIRE_PORT", "8502")
     with pytest.raises(VenireError, match="the setting port is 99999"):
         _settings({"port": 99999})
 

@@ -180,6 +180,22 @@ class TestTrouble:
         with pytest.raises(StoreError, match="there is no folder"):
             _open(tmp_path / "no" / "venire.db")
 
+    @pytest.mark.parametrize("end", ["", "-wal"])
+    def test_a_file_of_somebody_else_is_refused_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    ) -> None:
+        """It can be read, such as a copy that root restored: the first write would fail."""
+        path = tmp_path / "venire.db"
+        _open(path).close()
+        theirs = Path(f"{path}{end}")
+        theirs.touch()
+        access = os.access
+        monkeypatch.setattr(os, "access", lambda file, mode: file != theirs and access(file, mode))
+        with pytest.raises(StoreError, match=r"Permission denied\. .* able to write") as raised:
+            _open(path)
+        assert not isinstance(raised.value, StoreDown)
+        assert str(theirs) in str(raised.value)
+
     def test_a_full_disk_is_survived(self, tmp_path: Path) -> None:
         with _open(tmp_path / "venire.db") as storage, Writer(storage) as writer:
             storage.write([Insert([StreamRow(name="s", created_at=0.0)])])

@@ -87,7 +87,8 @@ def read(path: Path | None) -> dict[str, Any]:
     found = read_toml(path)
     for name in found:
         if name != TABLE:
-            raise UnknownName(f"table or key in {path}", name, [f"[{TABLE}]"])
+            known = [f"[{TABLE}], with settings below it"]
+            raise UnknownName(f"table or key in {path}", name, known)
     settings = found.get(TABLE, {})
     if not isinstance(settings, dict):
         raise InputError(f"{path} has {TABLE} = {settings!r}, expected a table [{TABLE}]")

@@ -57,7 +57,7 @@ def configure_log(settings: ServerSettings) -> None:
     )
 
 
-def as_line(settings: ServerSettings, said: str) -> str:
+def as_line(settings: ServerSettings, said: str, level: str = "info") -> str:
     """A line for the operator on stdout: as it is, or as a JSON object like those of the log.
 
     >>> as_line(ServerSettings(log_format="console"), "listening on http://127.0.0.1:8400")
@@ -68,7 +68,7 @@ def as_line(settings: ServerSettings, said: str) -> str:
     if settings.log_format != "json":
         return said
     moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    return json.dumps({"event": said, "level": "info", "timestamp": moment})
+    return json.dumps({"event": said, "level": level, "timestamp": moment})
 
 
 def unknown_variables(environment: Iterable[str]) -> Iterator[tuple[str, str | None]]:

@@ -13,6 +13,7 @@ import asyncio
 import base64
 import hmac
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -101,10 +102,8 @@ class Provider:
 
     async def check(self) -> None:
         """Say in the log if the provider does not answer as it should: nobody can sign in then."""
-        try:
+        with suppress(RequestError):
             await self._description()
-        except RequestError as fault:
-            _log.warning(f"single sign-on: {fault.message}")
 
     async def begin(self, back: str, to: str) -> tuple[str, Begun]:
         """Begin to sign in: where to send the browser, and what it is to come back with."""
@@ -417,7 +416,8 @@ def _plain(text: str) -> str:
 
 
 def _faulty(why: str) -> RequestError:
-    """The error when the provider, or what is set of it, is at fault."""
+    """The error when the provider, or what is set of it, is at fault: who runs this has to know."""
+    _log.warning(f"single sign-on: {why}")
     return RequestError(
         502, "provider", why, hint="sign in with a key, or try again once this is fixed"
     )

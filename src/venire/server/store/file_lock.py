@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -12,6 +13,9 @@ from venire.errors import StoreError, StoreInUse
 
 #: A store holds payloads, secrets and hashes of keys: its files are for their owner alone.
 PRIVATE: Final = 0o600
+
+#: What to do where the system denies access to a store.
+OWNER: Final = "The user who runs this has to be able to write to it and its folder: see ls -l"
 
 
 def open_private(path: str, flags: int) -> int:
@@ -26,7 +30,20 @@ def create_private(path: Path) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise StoreError(f"{path} cannot be created: {error.strerror}") from None
+        raise _unwritable(path, error) from None
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that belongs to somebody else, such as a copy that root has restored."""
+    if path.exists() and not os.access(path, os.W_OK):
+        raise _unwritable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+
+
+def _unwritable(path: Path, error: OSError) -> StoreError:
+    """The error of a file that cannot be written, and what to do if it is somebody else's."""
+    denied = error.errno in (errno.EACCES, errno.EPERM)
+    hint = f". {OWNER}" if denied else ""
+    return StoreError(f"{path} cannot be written: {error.strerror}{hint}")
 
 
 def make_private(path: Path) -> None:
@@ -65,7 +82,7 @@ class FileLock:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
         except OSError as error:
-            raise StoreError(f"{path} cannot be created: {error.strerror}") from None
+            raise _unwritable(path, error) from None
         try:
             _lock(self._file)
         except OSError:

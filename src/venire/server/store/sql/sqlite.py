@@ -32,7 +32,13 @@ from sqlalchemy.engine import URL
 
 from venire.errors import InputError, StoreDown, StoreError
 from venire.server.store.changes import VERIFIED, Change, DropHistory, ErasePayload, PurgeStream
-from venire.server.store.file_lock import FileLock, create_private, make_private
+from venire.server.store.file_lock import (
+    OWNER,
+    FileLock,
+    check_writable,
+    create_private,
+    make_private,
+)
 from venire.server.store.sql import tables
 from venire.server.store.sql.statements import Step
 from venire.server.store.sql.storage import SqlStorage
@@ -104,6 +110,8 @@ class SqliteStorage(SqlStorage):
                 )
             for file in (self.path, *self.path.parent.glob(f"{glob.escape(self.path.name)}[-.]*")):
                 make_private(file)
+            for end in ("", "-wal", "-shm"):
+                check_writable(Path(f"{self.path}{end}"))
         with self._errors():
             self._writing = self._connect()
             if self.owner:
@@ -307,7 +315,8 @@ class SqliteStorage(SqlStorage):
             return StoreError(f"the store refused it: {error}")
         damaged = "could not decode" in str(error).lower()  # some bytes of a text have changed
         if isinstance(error, self._driver.OperationalError) and not damaged:
-            return StoreDown(f"SQLite cannot use {self.path} for now: {error}")
+            hint = "" if os.access(self.path, os.R_OK | os.W_OK) else f". {OWNER}"
+            return StoreDown(f"SQLite cannot use {self.path} for now: {error}{hint}")
         return StoreError(f"{self.path} cannot be used as a store: {error}")
 
 
