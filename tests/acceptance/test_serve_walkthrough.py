@@ -94,7 +94,7 @@ def test_the_page_lists_every_setting_of_a_stream_with_its_default() -> None:
     assert {name: json.loads(default) for name, default in listed.items()} == json.loads(
         json.dumps(made)
     )
-    (off,) = re.findall(r"((?:`\w+`(?:, | and )?)+) are left out", table)
+    (off,) = re.findall(r"((?:`\w+`(?:, | and )?)+)\s+are left out", table)
     assert set(re.findall(r"\w+", off)) - {"and"} == LATER
 
 
