@@ -270,7 +270,8 @@ class Kept:
             self.post("/api/3.0/mlflow/traces", {"trace": {"trace_info": info}})
         return ids
 
-    def say(self, rows: list[tuple[str, str, str]], kind: str = "feedback") -> None:
+    def say(self, rows: list[tuple[str, str, str]], kind: str = "feedback", why: str = "") -> None:
+        """Somebody says something, and why: the reason may name who."""
         if self.program == "phoenix":
             data = [
                 {
@@ -278,7 +279,7 @@ class Kept:
                     "annotator_kind": "HUMAN" if who == "ann" else "LLM",
                     "identifier": who,
                     "span_id": id,
-                    "result": {"label": said},
+                    "result": {"label": said, "explanation": why.format(who=who) or None},
                 }
                 for id, who, said in rows
             ]
@@ -288,12 +289,14 @@ class Kept:
             for id, who, said in rows:
                 person = {"authorUserId": who} if who == "ann" else {"metadata": {"labeler": who}}
                 score = {"traceId": id, "name": "correct", "value": said, **person}
+                score |= {"comment": why.format(who=who)} if why else {}
                 self.post("/api/public/scores", score)
             return
         for id, who, said in rows:
             human = who == "ann"
             source = {"source_type": "HUMAN" if human else "LLM_JUDGE", "source_id": who}
             note = {"assessment_name": "correct", "trace_id": id, "source": source}
+            note |= {"rationale": why.format(who=who)} if why else {}
             body = {"assessment": {**note, kind: {"value": said}}}
             self.post(f"/api/3.0/mlflow/traces/{id}/assessments", body)
 

@@ -16,6 +16,7 @@ from typing import Final, Self, TypeAlias
 from venire.errors import InputError
 
 __all__ = [
+    "LONGEST_RATIONALE",
     "MOST_CAPACITY",
     "MOST_PRICE",
     "MOST_WEIGHT",
@@ -37,6 +38,7 @@ __all__ = [
     "Role",
     "StreamStatus",
     "Verdict",
+    "rationale_of",
 ]
 
 #: Far more slots than anybody waits; sums of weights stay finite.
@@ -44,6 +46,9 @@ MOST_WEIGHT: Final = 1e15
 
 #: More than any label costs; sums of prices stay finite.
 MOST_PRICE: Final = 1e9
+
+#: Characters of a rationale that are kept.
+LONGEST_RATIONALE: Final = 2_000
 
 #: The largest 32-bit integer.
 MOST_CAPACITY: Final = 2**31 - 1
@@ -303,6 +308,17 @@ class Label:
     labeler: LabelerId
     said: Hashable
     confidence: float | None = None
+
+
+def rationale_of(said: object) -> str | None:
+    """Why a labeler says what it says, as it is kept; None where it gave no reason.
+
+    >>> rationale_of(" It sells watches. "), rationale_of(" "), rationale_of(5)
+    ('It sells watches.', None, None)
+    """
+    if not isinstance(said, str):
+        return None
+    return said.replace("\x00", "").strip()[:LONGEST_RATIONALE].rstrip() or None
 
 
 @dataclass(frozen=True, slots=True)

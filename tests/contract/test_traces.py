@@ -146,6 +146,19 @@ def test_some_traces_are_found_by_their_ids(kept: Kept) -> None:
     assert asyncio.run(read()) == {a: 1, b: 0}
 
 
+def test_reasons_are_read(kept: Kept) -> None:
+    (a,) = kept.add_items(1)
+    kept.say([(a, "j1", "yes")], why=" {who} looked ")
+    kept.say([(a, "ann", "no")])
+
+    async def read() -> dict[str, str | None]:
+        async with kept.source() as source:
+            (trace,) = await source.some([a])
+            return {note.labeler: note.why for note in trace.notes}
+
+    assert asyncio.run(read()) == {"j1": "j1 looked", "ann": None}
+
+
 def test_a_trace_of_langfuse_leaves_its_queue_with_its_verdict() -> None:
     with doubles() as made:
         kept = Kept("langfuse", made.url)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from tests.store.archiving import ARCHIVING
+from tests.store.archiving import ARCHIVING, erase_texts
 from tests.store.tables import Tables
 from venire.errors import StoreError
 from venire.model import ItemStatus
@@ -173,9 +173,7 @@ def _erase_payload(t: Tables, change: c.ErasePayload) -> None:
         raise StoreError(f"an item to erase is unknown: {change.item!r}")
     erased = items[change.item]._replace(payload="null", digest=ERASED)
     t.put(items, change.item, erased)
-    notes = t.notes.get(change.stream, {})
-    for n in [n for n, note in notes.items() if note.item == change.item]:
-        t.put(notes, n, notes[n]._replace(text=""))
+    erase_texts(t, change.stream, change.item)
 
 
 def _retell_audit(t: Tables, change: c.RetellAudit) -> None:

@@ -114,6 +114,16 @@ def _erase_archived(t: Tables, change: c.EraseArchived) -> None:
     if change.item not in kept:
         raise StoreError(f"an archived item to erase is unknown: {change.item!r}")
     t.put(kept, change.item, kept[change.item]._replace(digest=ERASED))
+    erase_texts(t, change.stream, change.item)
+
+
+def erase_texts(t: Tables, stream: str, item: str) -> None:
+    """Erase what labelers wrote of an item: notes, and reasons of labels."""
+    notes, labels = t.notes.get(stream, {}), t.labels.get(stream, {})
+    for n in [n for n, note in notes.items() if note.item == item]:
+        t.put(notes, n, notes[n]._replace(text=""))
+    for key in [key for key, label in labels.items() if label.item == item]:
+        t.put(labels, key, labels[key]._replace(rationale=None))
 
 
 #: How each kind of change is made.

@@ -453,7 +453,24 @@ def _notes(storage: Storage) -> None:
 def _erasure(storage: Storage) -> None:
     before = storage.item("checked", "a")
     assert before is not None
+    label = LabelRow(
+        stream="checked",
+        item="a",
+        labeler="why",
+        said="ok",
+        at=3.5,
+        slot=0,
+        late=True,
+        lead_seconds=None,
+        source="x",
+        rationale=_ODD,
+    )
+    storage.write([c.Insert([label])])
+    assert label in storage.labels_of("checked", "a")
+    assert storage.said_beside("checked")[-1] == "rationale"
     storage.write([c.ErasePayload("checked", "a")])
+    assert label._replace(rationale=None) in storage.labels_of("checked", "a")
+    assert "rationale" not in storage.said_beside("checked")
     assert storage.item("checked", "a") == before._replace(payload="null", digest=ERASED)
     assert [row.text for row in storage.notes("checked", item="a")] == [""]
     refused(storage, c.ErasePayload("checked", "nothing"))

@@ -140,7 +140,7 @@ def check_history(storage: Storage) -> None:
         c.Insert([label, label._replace(labeler="late", late=True, slot=7)]),
         c.Insert([lease, lease._replace(token_hash="old2", labeler="eve")]),
         c.EndLeases([c.LeaseEnd("old1", "done", 6.0)]),
-        c.Insert([note, note._replace(n=2)]),
+        c.Insert([note, note._replace(n=2, text="")]),
         c.Insert([revision, revision._replace(n=2)]),
         c.Insert([SnapshotRow(stream="old", n=0, at=1.0, body=b"x")]),
         c.Insert([SnapshotRow(stream="old", n=4, at=1.0, body=b"y")]),
@@ -237,7 +237,7 @@ def _check_in_time(storage: Storage) -> None:
         assert next(said) == ("i2", "m", "ok", 2**40, True, 1.0, 0.75)
         assert [row.token_hash for row in leases] == ["t2", "t1"]
         assert list(said) == [("i1", "m", "ok", 4, False, 2.0, 0.75)]
-        assert storage.are_confident("timed")
+        assert storage.said_beside("timed") == ("confidence",)
     assert [row[0] for row in storage.said_in_time("timed", 1.5)] == ["i1"]
     assert list(storage.leases_in_time("timed", 1.5)) == [storage.lease("t1")]
     assert storage.stray_items("timed") == []

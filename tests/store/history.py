@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tests.store.tables import Tables
 from venire.model import DeliveryStatus, ItemStatus
-from venire.server.store.base import Said, Storage
+from venire.server.store.base import SAID_BESIDE, Said, Storage
 from venire.server.store.records import ArchivedRow, ItemRow, LeaseRow, NoteRow, SegmentRow
 
 __all__ = ["MemoryHistory"]
@@ -57,9 +57,12 @@ class MemoryHistory(Storage):
             (x.item, x.labeler, x.said, x.slot, x.late, x.at, x.confidence) for x in reversed(rows)
         )
 
-    def are_confident(self, stream: str) -> bool:
-        """Whether a label has a confidence."""
-        return any(row.confidence is not None for row in self.labels(stream))
+    def said_beside(self, stream: str) -> tuple[str, ...]:
+        """Which of the columns have a value."""
+        rows = self.labels(stream)
+        return tuple(
+            name for name in SAID_BESIDE if any(getattr(x, name) is not None for x in rows)
+        )
 
     def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
         """All leases by time."""

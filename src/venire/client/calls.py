@@ -244,9 +244,14 @@ class Calls:
         return call("held", read_held, stream=stream, params={"labeler": labeler})
 
     @operation
-    def label(self, token: str, said: str, confidence: float | None = None) -> Call[dict[str, Any]]:
-        """Label an assigned item; `confidence`, from 0 to 1, is how sure the labeler is."""
-        sent = given(said=said, confidence=confidence)
+    def label(
+        self, token: str, said: str, confidence: float | None = None, rationale: str | None = None
+    ) -> Call[dict[str, Any]]:
+        """Label an assigned item; `confidence`, from 0 to 1, is how sure the labeler is.
+
+        `rationale` is why it says so, in at most 2,000 characters.
+        """
+        sent = given(said=said, confidence=confidence, rationale=rationale)
         return call("label", token=checked_token(token), sent=sent)
 
     @operation
@@ -300,7 +305,8 @@ class Calls:
     ) -> Call[dict[str, Any]]:
         """Add labels in bulk, as (item, labeler, said, confidence) or mappings with these keys.
 
-        The confidence may be left out; with None as what was said, the labeler is not sure.
+        The confidence may be left out; with None as what was said, the labeler is not sure. A
+        mapping may also have a `rationale`: why the labeler says so, in at most 2,000 characters.
         `leased`: those of items that the labeler was never assigned are refused, unless the stream
         has `unasked_labels`.
         """

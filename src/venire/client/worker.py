@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from venire.client.clients import AsyncClient
-from venire.client.wire import Nothing, ServerError, Unreachable, Work
+from venire.client.wire import Nothing, ServerError, Unreachable, Work, given
 from venire.errors import GaveUp, InputError, NotNow
-from venire.model import NoWork
+from venire.model import NoWork, rationale_of
 
 Job: TypeAlias = Callable[[], None]
 
@@ -262,13 +262,15 @@ class Worker:
 
     async def _send(self, work: Work, answer: Any) -> bool:
         said, sure = getattr(answer, "label", answer), getattr(answer, "confidence", None)
+        why = rationale_of(getattr(answer, "rationale", None))
         if not isinstance(said, str) or said not in work.classes:
             why = "no answer" if said is None else f"said {said!r}, expected one of {work.classes}"
             LOG.info("%s: no label: %s", work.item, why)
             await self._release(work, why, bar=True)
             return said is None
         try:
-            await self._client.label(work.token, said, *([] if sure is None else [sure]))
+            beside = given(confidence=sure, rationale=why)
+            await self._client.label(work.token, said, **beside)
         except ServerError as fault:  # about this item; general errors also come from `next`
             LOG.warning("%s: the label was refused: %s", work.item, fault)
             self.tally.failed += 1

@@ -147,7 +147,7 @@ def label_of(caller: Caller) -> Callable[[Any], Any]:
 
 
 def _text(said: Any) -> Any:
-    """The label as text, None for no answer, in an `Answer` if it has a confidence.
+    """The label as text, None for no answer, in an `Answer` if there is a confidence or a reason.
 
     Of what is still to be waited for, later.
     """
@@ -155,7 +155,7 @@ def _text(said: Any) -> Any:
         return _later(said)
     answer = as_answer(said, 0.0)
     label = None if answer.label is None else str(answer.label)
-    return label if answer.confidence is None else answer._replace(label=label)
+    return label if answer[2:] == (None, None) else answer._replace(label=label)
 
 
 async def _later(said: Awaitable[Any]) -> Any:

@@ -31,6 +31,7 @@ from venire.connectors.models.model import (
 )
 from venire.errors import GaveUp, InputError, NotNow
 from venire.files.trees import check_number, check_text, check_url, check_whole
+from venire.model import rationale_of
 from venire.tools.http.connections import Closing, Connections, Lost, key_of
 from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong, fault_of
 
@@ -180,8 +181,8 @@ class HttpModel(Endpoint):
         The labeler, and the address that is posted to.
     request
         The JSON that is sent: see `venire.connectors.models.model`.
-    label, confidence
-        Paths to the label and, if there is one, to the confidence in it.
+    label, confidence, rationale
+        Paths to the label and, if there are any, to the confidence in it and the reason for it.
     probabilities
         Instead: the path to the probabilities of all classes, a mapping from their names, or a list
         in the order of `classes`.
@@ -212,6 +213,7 @@ class HttpModel(Endpoint):
         probabilities: str | None = None,
         answers: str | None = None,
         classes: Sequence[str] | None = None,
+        rationale: str | None = None,
         batch: int = 1,
         price: float = 0.0,
         calling: Calling | None = None,
@@ -220,8 +222,8 @@ class HttpModel(Endpoint):
             raise InputError(f"labeler {id!r} needs either label or probabilities, a path to it")
         if batch > 1 and answers is None:
             raise InputError(f"labeler {id!r} has a batch of {batch}: it needs answers, a path")
-        paths = (label, confidence, probabilities, answers)
-        self._label, self._sure, self._shares, self._answers_at = (
+        paths = (label, confidence, rationale, probabilities, answers)
+        self._label, self._sure, self._why, self._shares, self._answers_at = (
             None if path is None else check_path(path) for path in paths
         )
         self._classes = None if classes is None else list(classes)
@@ -236,8 +238,10 @@ class HttpModel(Endpoint):
         return [self._one(one) for one in each]
 
     def _one(self, said: Any) -> Answer | NoAnswer:
+        why = None if self._why is None else rationale_of(at_path(said, self._why))
         if self._shares is not None:
-            return self._of_shares(at_path(said, self._shares))
+            answer = self._of_shares(at_path(said, self._shares))
+            return answer if isinstance(answer, NoAnswer) else answer._replace(rationale=why)
         assert self._label is not None
         label = at_path(said, self._label)
         if label is None or label == "":
@@ -250,7 +254,7 @@ class HttpModel(Endpoint):
             return NoAnswer(f"labeler {self.id}: {str(label)[:80]!r} is not a class")
         sure = None if self._sure is None else at_path(said, self._sure)
         number = isinstance(sure, int | float) and not isinstance(sure, bool)
-        return Answer(label, confidence=sure if number else None)
+        return Answer(label, confidence=sure if number else None, rationale=why)
 
     def _of_shares(self, shares: Any) -> Answer | NoAnswer:
         names: Sequence[Any] | None = self._classes

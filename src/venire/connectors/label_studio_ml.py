@@ -19,6 +19,7 @@ from venire.batch import Answer, NoAnswer
 from venire.connectors.http import Calling, Endpoint
 from venire.connectors.models.model import Said
 from venire.errors import FileError, InputError
+from venire.files.label_config import rationale_in
 from venire.files.trees import check_url
 
 
@@ -100,7 +101,9 @@ class LabelStudioBackend(Endpoint):
             value = part.get("value")
             chosen = value.get("choices") if isinstance(value, Mapping) else None
             if isinstance(chosen, list) and chosen:
-                return self._answer(chosen, part.get("score", prediction.get("score")))
+                answer = self._answer(chosen, part.get("score", prediction.get("score")))
+                why = rationale_in(prediction["result"])
+                return answer if isinstance(answer, NoAnswer) else answer._replace(rationale=why)
         return NoAnswer(f"labeler {self.id}: no choice")
 
     def _answer(self, chosen: list[Any], score: Any) -> Answer | NoAnswer:

@@ -32,6 +32,7 @@ Stream = Annotated[str, "The name of a stream, as in streams."]
 Item = Annotated[str, "The id of an item."]
 Token = Annotated[str, "The token of the lease, from next_item."]
 Confidence = Annotated[float | None, "From 0 to 1."]
+Rationale = Annotated[str | None, "Why, in a sentence or three: at most 2,000 characters."]
 Labeler = Annotated[str | None, "For whom, with an admin key; a labeler's key is for its own."]
 
 
@@ -67,13 +68,18 @@ class Tools:
         }
 
     async def label(
-        self, token: Token, label: str, confidence: Confidence = None
+        self,
+        token: Token,
+        label: str,
+        confidence: Confidence = None,
+        rationale: Rationale = None,
     ) -> dict[str, Any]:
         """Answer a lease with one of the classes of its item, and how sure you are if you know.
 
-        What your confidence is worth is learned, so say it as you feel it.
+        What your confidence is worth is learned, so say it as you feel it. Reviewers see the
+        rationale.
         """
-        return await self._client.label(token, label, confidence)
+        return await self._client.label(token, label, confidence, rationale)
 
     async def not_sure(self, token: Token) -> dict[str, Any]:
         """Answer a lease with "not sure": you looked, and cannot tell. The item goes to others."""

@@ -22,9 +22,13 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from venire.errors import InputError, UnknownName
+from venire.model import rationale_of
 
 #: The control by which people say how sure they are: a Rating or a Number.
 CONFIDENCE: Final = "confidence"
+
+#: The control by which they say why: a TextArea.
+RATIONALE: Final = "rationale"
 
 #: How many stars a Rating has without `maxRating`.
 STARS: Final = 5
@@ -85,6 +89,21 @@ class Control:
                 if isinstance(told, int | float) and 0 <= told <= self.surest:
                     return told / self.surest
         return None
+
+
+def rationale_in(result: Any) -> str | None:
+    r"""Why somebody says what the `result` of an annotation says, if it says why.
+
+    >>> rationale_in([{"from_name": "rationale", "value": {"text": ["It sells", "watches."]}}])
+    'It sells\nwatches.'
+    """
+    for part in result if isinstance(result, list) else ():
+        if isinstance(part, Mapping) and part.get("from_name") == RATIONALE:
+            value = part.get("value")
+            told = value.get("text") if isinstance(value, Mapping) else None
+            lines = told if isinstance(told, list) else [told]
+            return rationale_of("\n".join(line for line in lines if isinstance(line, str)))
+    return None
 
 
 #: The control of exports without a config.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from venire.model import DeliveryStatus, ExitReason, ItemStatus, Role
+from venire.server.messages import LabelView
 
 #: Kinds of verdicts that wait for a reviewer, and the orders in which they are listed.
 Kind = Literal["audit", "disputed", "doubtful"]
@@ -188,7 +189,8 @@ class ReviewItem:
     The kind is `audit` for a verdict that was drawn at random: it is shown without verdict and
     labels, since whoever knows them tends to agree. Others are `disputed` where labels differ from
     the verdict, and `doubtful` where none does. `votes` says how often each class was said.
-    `reason` says why its truth tells something, in the order of what tells most.
+    `reason` says why its truth tells something, in the order of what tells most. `rationales` are
+    the labels that say why, by labeler.
     """
 
     item: str
@@ -200,6 +202,7 @@ class ReviewItem:
     confidence: float | None = None
     votes: dict[str, int] = field(default_factory=dict)
     reason: str | None = None
+    rationales: tuple[LabelView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

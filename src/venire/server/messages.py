@@ -154,6 +154,7 @@ class LabelIn:
     labeler: str
     said: str | None
     confidence: float | None = None
+    rationale: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,8 @@ class Outcome:
 class LabelView:
     """A label of an item, and the id of the key that sent it, if known.
 
-    `confidence` is how sure the labeler said it was, None where it did not say.
+    `confidence` is how sure the labeler said it was, and `rationale` why it said so; None where it
+    did not say.
     """
 
     labeler: str
@@ -186,6 +188,7 @@ class LabelView:
     source: str
     key: str | None = None
     confidence: float | None = None
+    rationale: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def test_judges_label_a_stream_and_one_of_them_runs_out_of_money(
         (tmp_path / "judges.yaml").write_text(
             f"classes: {CLASSES}\nprompt: '{{{{ text }}}}'\napi_key_env: JUDGE_KEY\n"
             "max_parallel: 4\nnum_retries: 6\nprice: {input: 1, output: 1}\njudges:\n"
-            f"  - {{id: strict, model: a, base_url: '{good.url}'}}\n"
+            f"  - {{id: strict, model: a, rationale: true, base_url: '{good.url}'}}\n"
             f"  - {{id: mild, model: b, base_url: '{good.url}', votes: 3}}\n"
             f"  - {{id: spent, model: c, base_url: '{poor.url}'}}\n"
         )
@@ -54,11 +54,17 @@ def test_judges_label_a_stream_and_one_of_them_runs_out_of_money(
             client.add_items("judged", items)
             done = work(process, tmp_path, "judged")
             exits = client.exits("judged", 0, 1.0, 100)
+            told = [x for e in exits for x in client.item("judged", e.item)["labels"]]
             again = work(process, tmp_path, "judged")
     assert done.returncode == 0, done.stderr
     reports = {one["id"]: one for one in json.loads(done.stdout)}
     assert len(exits) >= 57  # some wait for a second label, which the spent judge could give
     assert [e for e in exits if e.verdict != truth(texts[e.item])[0]] == []
+    whys = {
+        who: {x["rationale"] for x in told if x["labeler"] == who} for who in ("strict", "mild")
+    }
+    assert whys["mild"] == {None}
+    assert all("It reads: " in why for why in whys["strict"])
     assert "insufficient_quota" in reports["spent"]["stopped"]
     assert done.stderr.count("judge spent stops:") == 1
     assert reports["spent"]["tally"]["labelled"] == 5

@@ -116,7 +116,8 @@ def test_a_task_goes_from_tab_to_tab_and_is_closed(both: Any) -> None:
             [task] = b.tab(ANN)
             assert b.tab(BOB) == [task]
             assert not b.tasks()[0]["is_labeled"]
-            b.annotate(task, ANN, "spam")
+            why = {"from_name": "rationale", "type": "textarea", "value": {"text": ["It sells."]}}
+            b.annotate(task, ANN, "spam", result=[*KIND.result("spam"), why])
             assert not b.tasks()[0]["is_labeled"]  # though the project wants one annotation
             second = await sync.round()
             assert (second.labels, b.tab(ANN), b.tab(BOB)) == (1, [], [task])
@@ -128,6 +129,9 @@ def test_a_task_goes_from_tab_to_tab_and_is_closed(both: Any) -> None:
             [prediction] = done["predictions"]
             assert KIND.said(prediction["result"]) == ["spam"]
             assert prediction["score"] > 0.9
+            view = await b.panel.item(b.stream, f"{b.project}-{task}")
+            whys = {label["labeler"]: label["rationale"] for label in view["labels"]}
+            assert whys == {ANN: "It sells.", BOB: None}
             assert not await sync.round()
             assert b.said == []
 

@@ -69,7 +69,8 @@ async def label_everything(agent: Agent) -> int:
         assert work["labeler"] == "agent"
         await call(agent, "renew", token=work["token"])
         said = "spam" if "BUY" in work["payload"]["text"] else "ok"
-        await call(agent, "label", token=work["token"], label=said)
+        told = {"label": said, "confidence": 0.9, "rationale": f"It says {work['payload']['text']}"}
+        await call(agent, "label", token=work["token"], **told)
         done += 1
 
 
@@ -102,7 +103,9 @@ def test_agents_of_three_roles_send_label_and_ask(process: Process, keys: dict[s
     said = {row["item"]: row["verdict"] for row in found["rows"]}
     assert said == {name: "spam" if "BUY" in text else "ok" for name, text in TEXTS.items()}
     assert found["explained"]["given"][0]["labeler"] == "agent"
-    assert "spam" in str(found["one"])
+    [label] = found["one"]["labels"]
+    told = label["said"], label["confidence"], label["rationale"]
+    assert told == ("spam", 0.9, "It says BUY 1")
     assert [one["id"] for one in found["labelers"]["labelers"]] == ["agent"]
     assert "asked" in str(found["streams"])
 

@@ -36,7 +36,8 @@ def write(folder: Path, good: str, poor: str) -> None:
     line = make_pipeline(TfidfVectorizer(), LogisticRegression())
     line.fit(["buy this", "see you", "buy now", "see it"], ["spam", "ok", "spam", "ok"])
     skops.io.dump(line, folder / "line.skops")
-    answers = "answers: predictions, label: label, confidence: score, batch: 8, num_retries: 6"
+    answers = "answers: predictions, label: label, confidence: score, rationale: label"
+    answers += ", batch: 8, num_retries: 6"
     request = "request: {instances: \"{{ items | map(attribute='text') | list }}\"}"
     (folder / "panel.yaml").write_text(
         "labelers:\n"
@@ -58,6 +59,7 @@ def test_models_label_a_stream_and_one_of_them_ends(process: Process, tmp_path: 
             work = ("work", "--stream", "modelled", "--url", process.url, "--panel", "panel.yaml")
             done = run(tmp_path, *work, "--until-idle", "4", "--json", key=process.key)
             exits = client.exits("modelled", 0, 1.0, 100)
+            told = [x for e in exits for x in client.item("modelled", e.item)["labels"]]
             for _ in range(3):  # on a busy machine four seconds without work are not the end of it
                 if len(exits) < 55:
                     run(tmp_path, *work, "--until-idle", "4", key=process.key)
@@ -66,6 +68,8 @@ def test_models_label_a_stream_and_one_of_them_ends(process: Process, tmp_path: 
     reports = {one["id"]: one for one in json.loads(done.stdout)}
     assert len(exits) >= 55
     assert [e for e in exits if e.verdict != truth(TEXTS[e.item])[0]] == []
+    assert {x["rationale"] == x["said"] for x in told if x["labeler"] == "service"} == {True}
+    assert {x["rationale"] for x in told if x["labeler"] != "service"} == {None}
     assert "insufficient_quota" in reports["spent"]["stopped"]
     assert reports["spent"]["tally"]["labelled"] == 0
     assert reports["line"]["stopped"] is None

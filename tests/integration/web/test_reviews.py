@@ -42,7 +42,10 @@ def served() -> Iterator[InProcess]:
 
 def send(shared: InProcess, said: list[tuple[str, str, str]]) -> None:
     before = len(shared.call("GET", "/v1/streams/posts/exits").text.splitlines())
-    rows = [{"item": item, "labeler": who, "said": what} for item, who, what in said]
+    rows = [
+        {"item": item, "labeler": who, "said": what, "rationale": f"{who} saw <b>{what}</b>"}
+        for item, who, what in said
+    ]
     assert shared.call("POST", "/v1/streams/posts/labels", json=rows).status_code == 200
     left, exits = len({item for item, *_ in said}), "/v1/streams/posts/exits"
     until(lambda: len(shared.call("GET", exits).text.splitlines()) == before + left)
@@ -65,6 +68,14 @@ def test_a_reviewer_sees_what_waits_and_judges_it(served: InProcess) -> None:
     rest = served.call("GET", f"{REVIEWS}?limit=1&cursor={first['next']}", "reviewer").json()
     assert [one["item"] for one in rest["items"]] == ["split"]
     assert rest["items"][0]["votes"] == {"spam": 1, "ok": 1}
+    whys = [(x["labeler"], x["said"], x["rationale"]) for x in rest["items"][0]["rationales"]]
+    assert whys == [("ann", "spam", "ann saw <b>spam</b>"), ("bob", "ok", "bob saw <b>ok</b>")]
+    for page in ("reviews", "items/split?story=whole"):
+        shown = served.call("GET", f"/streams/posts/{page}", "reviewer").text
+        assert "ann saw &lt;b&gt;spam&lt;/b&gt;" in shown
+    assert "gave as its reason" in shown
+    for page in ("/streams/posts/items/third", "/v1/streams/posts/items/third"):
+        assert "saw" not in served.call("GET", page, "reviewer").text, "the audit is blind"
 
     said = {"item": "split", "label": "ok", "note": "a quotation"}
     done = served.call("POST", REVIEWS, "reviewer", json=said)

@@ -160,7 +160,7 @@ def test_kills_lose_nothing_and_count_nothing_twice(
             parts = kills + 1
             try:
                 for k in range(parts):  # they annotate while things are killed
-                    kept.say(said[k::parts])
+                    kept.say(said[k::parts], why="{who} looked")
                     if k == kills:
                         break
                     heard = labels_of(client)
@@ -202,17 +202,15 @@ def in_step(kept: Kept, client: Client, count: int) -> bool:
 def check(
     kept: Kept, client: Client, said: list[tuple[str, str, str]], truth: dict[str, str]
 ) -> None:
-    counted = [
-        (id, row["labeler"], row["said"])
-        for id in truth
-        for row in client.item("answers", id)["labels"]
-    ]
+    rows = [(id, row) for id in truth for row in client.item("answers", id)["labels"]]
+    counted = [(id, row["labeler"], row["said"]) for id, row in rows]
     assert sorted(counted) == sorted(said)  # each annotation once
+    assert all(row["rationale"] == f"{row['labeler']} looked" for _, row in rows)
     ours = asyncio.run(kept.ours())
     assert {len(ours[id]) for id in truth} == {1}  # each verdict once
     right = sum(ours[id][0][0] == truth[id] for id in truth)
     assert right > 0.8 * len(truth)
-    assert all(0.5 <= ours[id][0][1] <= 1 and "by ann" in ours[id][0][2] for id in truth)
+    assert all(0.5 <= ours[id][0][1] <= 1 and ": ann looked" in ours[id][0][2] for id in truth)
 
 
 def revise(kept: Kept, client: Client, truth: dict[str, str]) -> None:

@@ -23,6 +23,7 @@ from venire.server.store import (
     DeliveryRow,
     ErasePayload,
     Insert,
+    LabelRow,
     NoteRow,
     Storage,
     WebhookRow,
@@ -76,7 +77,23 @@ def filled(storage: Storage, slots: int = 12, seed: int = 0) -> dict[str, Any]:
                         at=5.0,
                     )
                 ]
-            )
+            ),
+            Insert(
+                [
+                    LabelRow(
+                        stream="posts",
+                        item=left.id,
+                        labeler="zed",
+                        said="ok",
+                        at=5.0,
+                        slot=0,
+                        late=True,
+                        lead_seconds=None,
+                        source="bulk",
+                        rationale="a reason",
+                    )
+                ]
+            ),
         ]
     )
     return whole(storage)
@@ -119,15 +136,24 @@ def test_an_archived_item_can_be_read_and_erased(storage: Storage, tmp_path: Pat
     archive_stream(storage, "posts", tmp_path, ALL, 9e9)
     found = find_archived(storage, "posts", row.id, tmp_path)
     assert (found.item, found.labels, found.notes[0].text) == (row, labels, "a remark")
+    storage.write([Insert([labels[-1]._replace(labeler="zoe", slot=10**6)])])  # it came later
     storage.write(erase_archived(storage, "posts", row.id, tmp_path))
     [segment] = storage.segments("posts")
     assert SegmentFiles(tmp_path, segment).faults("") == [], "the chain holds"
     found = find_archived(storage, "posts", row.id, tmp_path)
     assert (found.item.payload, found.item.digest, found.notes[0].text) == ("null", "erased", "")
+    assert (labels[-1].rationale, {x.rationale for x in found.labels}) == ("a reason", {None})
+    assert found.labels[-1].labeler == "zoe"
+    assert SegmentFiles(tmp_path, segment).manifest()["private"]["erased"] == [
+        ["item", row.id],
+        ["label", f'["{row.id}","zed"]'],
+        ["note", "1"],
+    ]
     assert storage.archived("posts", [row.id])[row.id].digest == "erased"
     storage.scrub()
     here = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"a remark" not in here
+    assert b"a reason" not in here
     assert row.payload.encode() not in here
     assert erase_archived(storage, "posts", row.id, tmp_path) == []
     with pytest.raises(NotFound, match="no archived item 'nothing'"):
@@ -233,6 +259,8 @@ def test_what_is_erased_meanwhile_is_erased_in_the_files(tmp_path: Path) -> None
         storage.write([change])
     found = find_archived(storage, "posts", row.id, tmp_path)
     assert (found.item.payload, found.notes[0].text) == ("null", "")
+    assert found.labels[-1].rationale is None
+    assert b"a reason" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.parquet"))
     assert SegmentFiles(tmp_path, segment).faults("") == []
 
 

@@ -276,7 +276,8 @@ def test_an_upgrade_waits_for_servers_of_the_version_before_and_for_no_stranger(
     monkeypatch.setattr(LOCK_TIMEOUT, 60_000)
     open_storage(url).close()
     _run(url, "DROP TABLE claims, servers; ALTER TABLE gold DROP COLUMN earlier")
-    _run(url, "ALTER TABLE checks DROP COLUMN extra; ALTER TABLE labels DROP COLUMN confidence")
+    _run(url, "ALTER TABLE checks DROP COLUMN extra")
+    _run(url, "ALTER TABLE labels DROP COLUMN confidence, DROP COLUMN rationale")
     _run(url, "DROP TABLE routed")
     _run(url, f"UPDATE {tables.VERSION_TABLE} SET version_num = '0012'")
     with suppress(psycopg.errors.DuplicateObject):

@@ -71,7 +71,7 @@ TAMPERED = {
     "by 'ann' is in the log but not": "DELETE FROM labels WHERE labeler = 'ann'",
     "in the table but not in the log": (
         "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source, "
-        "key, NULL FROM labels LIMIT 1"
+        "key, NULL, NULL FROM labels LIMIT 1"
     ),
     "there is no open lease": "UPDATE leases SET status = 'expired' WHERE status = 'open'",
     "but not by the log": (
@@ -242,7 +242,7 @@ def test_a_late_label_that_the_engine_has_forgotten_is_no_difference(
 ) -> None:
     storage._writing.execute(
         "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, 1, NULL, source, key, "
-        "NULL FROM labels WHERE item IN (SELECT id FROM items WHERE status = 'left') LIMIT 1"
+        "NULL, NULL FROM labels WHERE item IN (SELECT id FROM items WHERE status = 'left') LIMIT 1"
     )
     assert verify(storage, "posts").ok
 

@@ -21,12 +21,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from venire.model import rationale_of
 from venire.tools.http.retries import Halt, Reject, Retry, fault_of
-
-#: Characters of a rationale that are kept.
-MOST_RATIONALE: Final = 2_000
 
 _THOUGHTS = re.compile(r"\A.*</think(?:ing)?>", re.S)
 _FENCE = re.compile(r"\A```\w*\n?(.*?)\n?```\Z", re.S)
@@ -56,8 +54,7 @@ def read_rationale(text: str) -> str | None:
     'It sells watches.'
     """
     found = [one for one in _objects(_THOUGHTS.sub("", text)) if "label" in one]
-    said = found[-1].get("rationale") if found else None
-    return (said.strip()[:MOST_RATIONALE] or None) if isinstance(said, str) else None
+    return rationale_of(found[-1].get("rationale")) if found else None
 
 
 def _as_text(value: Any) -> str:

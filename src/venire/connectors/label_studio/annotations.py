@@ -15,10 +15,11 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, TypeAlias
 
 from venire.client import AsyncClient, Nothing, ServerError, Work
+from venire.client.wire import given
 from venire.connectors import rounds
 from venire.connectors.label_studio.studio import LabelStudio, User, holding
 from venire.errors import InputError, UnknownName
-from venire.files.label_config import Control
+from venire.files.label_config import Control, rationale_in
 from venire.model import NoWork
 
 
@@ -375,7 +376,7 @@ class Hearing:
         """Answer a lease; False if the server does not know it."""
         token = self.desk.tokens[key]
         try:
-            await self.desk.panel.label(token, said, self._sure(annotation))
+            await self.desk.panel.label(token, said, **self._beside(annotation))
             tally.labels += 1
         except ServerError as error:
             if error.status not in (404, 409, 422):
@@ -388,12 +389,15 @@ class Hearing:
         self._heard.add(_stamp(annotation))
         return True
 
-    def _sure(self, annotation: Annotation) -> float | None:
-        return self.control.confidence(annotation["result"])
+    def _beside(self, annotation: Annotation) -> dict[str, Any]:
+        """What an annotation says beside the class: how sure somebody was, and why."""
+        result = annotation["result"]
+        return given(confidence=self.control.confidence(result), rationale=rationale_in(result))
 
     async def _send(self, rows: Sequence[tuple[Annotation, Key, str]], tally: Tally) -> None:
         labels = [
-            (self.desk.item(task), labeler, said, self._sure(annotation))
+            {"item": self.desk.item(task), "labeler": labeler, "said": said}
+            | self._beside(annotation)
             for annotation, (task, labeler), said in rows
         ]
         got = await self.desk.panel.add_labels(self.desk.stream, labels, leased=True)

@@ -41,7 +41,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "sklearn": ("fields", "classes", "trust"),
     "onnx": ("fields", "classes", "scores", "output"),
     "http": (
-        *("request", "label", "confidence", "probabilities", "answers", "classes"),
+        *("request", "label", "confidence", "rationale", "probabilities", "answers", "classes"),
         *CALLING,
     ),
     "label_studio_ml": ("fields", "classes", "label_config", "from_name", *CALLING),

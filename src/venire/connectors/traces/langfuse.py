@@ -22,6 +22,7 @@ from venire.connectors.traces.source import (
     Verdict,
     as_text,
 )
+from venire.model import rationale_of
 from venire.tools.http.connections import ApiError, JsonApi, are
 
 QUEUES: Final = "/api/public/annotation-queues"
@@ -145,7 +146,8 @@ class Langfuse(JsonApi):
                 continue
             who = about.get("labeler") or score.get("authorUserId") or score["source"].lower()
             said = as_text(value)
-            notes.append(Note(score["id"], str(who), said, said, score["updatedAt"]))
+            why = rationale_of(score.get("comment"))
+            notes.append(Note(score["id"], str(who), said, said, score["updatedAt"], why=why))
         content = {k: row[k] for k in ("name", "input", "output") if row.get(k) is not None}
         return Trace(id, notes, ours, content or None)
 

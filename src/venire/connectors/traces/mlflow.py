@@ -20,6 +20,7 @@ from venire.connectors.traces.source import (
     as_text,
     bearer,
 )
+from venire.model import rationale_of
 from venire.tools.http.connections import ApiError, JsonApi, are
 
 #: Where traces and experiments are.
@@ -102,8 +103,9 @@ class Mlflow(JsonApi):
                 sure = (one.get("metadata") or {}).get("confidence", "0")
                 ours[one["assessment_id"]] = Verdict(value, float(sure), one.get("rationale", ""))
             else:
-                id = one["assessment_id"]
-                notes.append(Note(id, who, as_text(value), value, one["last_update_time"], gold))
+                id, at = one["assessment_id"], one["last_update_time"]
+                why = rationale_of(one.get("rationale"))
+                notes.append(Note(id, who, as_text(value), value, at, gold, why))
         previews = {k: row.get(f"{k}_preview") for k in ("request", "response")}
         content = {k: text for k, text in previews.items() if text}
         return Trace(row["trace_id"], notes, ours, content if content or notes else None)

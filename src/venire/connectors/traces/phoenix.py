@@ -20,6 +20,7 @@ from venire.connectors.traces.source import (
     as_text,
     bearer,
 )
+from venire.model import rationale_of
 from venire.tools.http.connections import JsonApi, are
 
 
@@ -110,7 +111,8 @@ def _trace(span: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Trace:
             who = row.get("user_id") or who
         value = score if label is None else label
         said = as_text(value)
-        notes.append(Note(row["id"], who or kind.lower(), said, said, row["updated_at"]))
+        why = rationale_of(result.get("explanation"))
+        notes.append(Note(row["id"], who or kind.lower(), said, said, row["updated_at"], why=why))
     return Trace(_id(span), notes, ours, _content(span, bool(notes)))
 
 

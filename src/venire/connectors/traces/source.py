@@ -13,6 +13,8 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import shorten
+from types import MappingProxyType
 from typing import Any, Final, Protocol, Self
 
 #: Traces in one request.
@@ -21,13 +23,19 @@ PAGE: Final = 100
 #: The name under which verdicts are written.
 OURS: Final = "venire"
 
+#: Characters of a labeler's reason that a verdict repeats.
+LONGEST_REASON: Final = 300
+
 #: Seconds for which requests that only read are repeated.
 RETRY_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True)
 class Note:
-    """What somebody said of a trace: `said` as text, `value` as it is kept; `gold` is truth."""
+    """What somebody said of a trace: `said` as text, `value` as it is kept; `gold` is truth.
+
+    `why` is the reason that was given, if one was.
+    """
 
     id: str
     labeler: str
@@ -35,6 +43,7 @@ class Note:
     value: Any
     at: str
     gold: bool = False
+    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,11 +154,14 @@ def explained(
     confidence: float,
     said: Mapping[str, str],
     skills: Mapping[str, float],
+    reasons: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Verdict:
-    """The verdict in the words of the program, and who said what."""
+    """The verdict in the words of the program, and who said what, with which skill and why."""
     values = {note.said: note.value for note in trace.notes}
     parts = [
-        f"{what} by {name}" + (f" (skill {skills[name]:.2f})" if name in skills else "")
+        f"{what} by {name}"
+        + (f" (skill {skills[name]:.2f})" if name in skills else "")
+        + (f": {shorten(why, LONGEST_REASON)}" if (why := reasons.get(name)) else "")
         for name, what in sorted(said.items())
     ]
     sure = round(confidence, 4)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from venire.client import AsyncClient
+from venire.client.wire import given
 from venire.connectors import rounds
 from venire.connectors.rounds import Intake, Leaving, Rounds, ensure_stream
 from venire.connectors.traces.source import PAGE, Found, Note, Source, Trace, Verdict, explained
@@ -139,7 +140,11 @@ class TraceSync(Rounds):
                 what = f"it says {note.value!r}, expected text, a number, or true or false"
                 self._refuse(trace, note, what, tally)
         if labels:
-            rows = [(trace.id, note.labeler, str(note.said)) for trace, note in labels]
+            rows = [
+                {"item": trace.id, "labeler": note.labeler, "said": note.said}
+                | given(rationale=note.why)
+                for trace, note in labels
+            ]
             got = await self.panel.add_labels(self.stream, rows)
             tally.labels += got["accepted"] + got["late"]
             self._heed(labels, got, tally)
@@ -189,12 +194,13 @@ class TraceSync(Rounds):
             for row in await self.panel.labelers(self.stream)
             if row["skill"] is not None
         }
-        given = []
+        ready = []
         for trace, label, confidence in wanted:
             view = await self.panel.item(self.stream, trace.id)
             said = {row["labeler"]: row["said"] for row in view["labels"]}
-            given.append((trace, explained(trace, label, confidence, said, skills)))
-        await self._give(given, tally)
+            why = {row["labeler"]: row.get("rationale") for row in view["labels"]}
+            ready.append((trace, explained(trace, label, confidence, said, skills, why)))
+        await self._give(ready, tally)
 
     async def _give(self, verdicts: Sequence[tuple[Trace, Verdict]], tally: Tally) -> None:
         """Write verdicts; one whose trace was deleted meanwhile does not hold up the others."""

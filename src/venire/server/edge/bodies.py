@@ -20,7 +20,7 @@ from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
-from venire.model import Role
+from venire.model import LONGEST_RATIONALE, Role
 from venire.server.edge.errors import MOST_FAULTS, RequestError, invalid
 from venire.server.keys.invitations import MOST_DAYS
 from venire.server.keys.keyring import MAX_DAYS
@@ -30,6 +30,9 @@ from venire.server.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings
 
 #: How sure somebody is.
 Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+#: Why somebody says something; PostgreSQL keeps no text with NUL.
+Rationale = Annotated[str, Field(max_length=LONGEST_RATIONALE, pattern=r"^[^\x00]*$")]
 
 NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
@@ -97,7 +100,8 @@ def item_of(row: ItemBody) -> ItemIn:
 class LabelBody(TypedDict):
     """A label without a lease; a labeler's own key may omit the labeler.
 
-    `confidence` is how sure the labeler is of it. If `said` is null, it is not sure of any class.
+    `confidence` is how sure the labeler is of it, `rationale` why it says so. If `said` is null, it
+    is not sure of any class.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
@@ -106,6 +110,7 @@ class LabelBody(TypedDict):
     labeler: NotRequired[Name]
     said: Name | None
     confidence: NotRequired[Confidence | None]
+    rationale: NotRequired[Rationale | None]
 
 
 class GoldBody(TypedDict):
@@ -121,7 +126,7 @@ class SaidBody(BaseModel):
     """The label of an assigned item: one of the stream's classes.
 
     `seconds` is how long the labeler had it before its eyes, where that is less than since it was
-    assigned; `confidence` is how sure it is.
+    assigned; `confidence` is how sure it is, and `rationale` why it says so.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -129,6 +134,7 @@ class SaidBody(BaseModel):
     said: Name
     seconds: Annotated[float, Field(ge=0, le=10 * 365 * 86_400, allow_inf_nan=False)] | None = None
     confidence: Confidence | None = None
+    rationale: Rationale | None = None
 
 
 class NoteBody(BaseModel):

@@ -19,11 +19,11 @@ from venire.errors import (
     StreamElsewhere,
     TooMuch,
 )
-from venire.model import LeaseStatus, NoWork, StreamStatus
+from venire.model import LeaseStatus, NoWork, StreamStatus, rationale_of
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.messages import Answer, LabelIn, Lease, Nothing, Outcome
 from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
-from venire.server.store import RenewLease, Storage
+from venire.server.store import ERASED, RenewLease, Storage
 from venire.server.stream import grants
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.labels import (
@@ -34,6 +34,7 @@ from venire.server.stream.labels import (
     answer,
     answer_existing,
     classify,
+    kept_row,
     newcomer_cuts,
     unknown_rows,
 )
@@ -183,13 +184,14 @@ class LabellingOperations:
         key: str | None = None,
         seconds: float | None = None,
         confidence: float | None = None,
+        rationale: str | None = None,
     ) -> Answer:
         """Label a leased item. Repeating the label returns the first answer, another `Conflict`.
 
         With `labeler`, only that labeler's leases are found. `key` is the id of the sender's key,
         which is stored with the label. `seconds` is how long the labeler took, if less than since
         the lease began: the item may have waited behind another. `confidence`, from 0 to 1, is how
-        sure the labeler is; what that is worth is learned.
+        sure the labeler is; what that is worth is learned. `rationale` is why it says so.
         """
         runtime, token = self.runtime, hashed(token)
         await runtime.ready()
@@ -197,7 +199,9 @@ class LabellingOperations:
         if first is None:
             found = await self.find_lease(token, labeler)
             if not isinstance(found, Answer):
-                return await self._answer(*found, said, key, seconds, confidence)
+                why, lease = rationale_of(rationale), found[1]
+                row = Row(lease.item, lease.labeler, said, confidence, why)
+                return await self._answer(*found, row, key, seconds)
             first = found
         _check_owner(first.labeler, labeler)
         await runtime.flush()
@@ -208,15 +212,13 @@ class LabellingOperations:
         live: LiveStream,
         lease: HeldLease,
         expired: bool,
-        said: str,
+        row: Row,
         key: str | None,
         seconds: float | None,
-        confidence: float | None,
     ) -> Answer:
         if lease.labeler in live.trusted and lease.item not in live.open:
-            return await self._gold.answer(live.name, lease, expired, said, key)
-        runtime, row = self.runtime, Row(lease.item, lease.labeler, said, confidence)
-        known = Known()
+            return await self._gold.answer(live.name, lease, expired, row.said, key)
+        runtime, known = self.runtime, Known()
         if unknown_rows(live, [row], known):
             known = await self._ask_store(live.name, [row])
             live = await runtime.live_stream(live.name)
@@ -227,9 +229,10 @@ class LabellingOperations:
             raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
         batch, moment = Batch(key), runtime.moment()
         if outcome is EXISTS:  # it was sent without the lease
-            made = answer_existing(live, lease, said, expired, batch, moment)
+            made = answer_existing(live, lease, row.said, expired, batch, moment)
         else:
-            made = answer(live, lease, said, batch, moment, expired, seconds, confidence)
+            kept = kept_row(live, row, known)
+            made = answer(live, lease, kept, batch, moment, expired, seconds)
         await runtime.commit(live, batch)
         return made
 
@@ -366,6 +369,7 @@ class LabellingOperations:
                 {**known.said, **more.said},
                 known.asked | more.asked,
                 known.archived | more.archived,
+                known.erased | more.erased,
             )
             live = await self.runtime.live_stream(live.name)
         return live, known
@@ -406,7 +410,9 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
 def _checked(labels: Labels) -> list[Row]:
     """Labels as rows; an error if a labeler's name is invalid."""
     rows = [
-        Row(*x) if isinstance(x, tuple) else Row(x.item, x.labeler, x.said or "", x.confidence)
+        Row(*x)
+        if isinstance(x, tuple)
+        else Row(x.item, x.labeler, x.said or "", x.confidence, rationale_of(x.rationale))
         for x in labels
     ]
     for name in {row[1] for row in rows}:
@@ -420,7 +426,8 @@ def _known(storage: Storage, stream: str, rows: Sequence[Row]) -> Known:
     found = storage.known_ids(stream, items)
     said = storage.said(stream, [(row[0], row[1]) for row in rows])
     gone = storage.archived(stream, items - found.keys())
-    return Known(set(found), said, items, set(gone))
+    erased = {item for item, digest in found.items() if digest == ERASED}
+    return Known(set(found), said, items, set(gone), erased)
 
 
 def _accept(

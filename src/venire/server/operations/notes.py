@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import InputError, StateError, TooMuch
-from venire.model import LeaseStatus, NoteKind
+from venire.model import LeaseStatus, NoteKind, rationale_of
 from venire.server.actors import PROGRAM, Actor
 from venire.server.messages import Answer, LabelIn, NoteView, Outcome, Progress
 from venire.server.reports.event_json import note_view
@@ -41,7 +41,7 @@ class NoteOperations:
             raise StateError("the item is already labelled: it is too late to be unsure of it")
         live, lease, ended = found
         async with self._one:
-            known = await self._noted(live.name, lease.item, lease.labeler, NoteKind.UNSURE, "")
+            known = await self._noted(live.name, lease.item, lease.labeler, NoteKind.UNSURE)
             live = await self.runtime.live_stream(live.name)
             batch, moment = Batch(key), self.runtime.moment()
             if not ended and live.leases.get(lease.token_hash) is lease:
@@ -59,7 +59,8 @@ class NoteOperations:
     ) -> list[Outcome]:
         """Add labels without leases, see `LabellingOperations.add_labels`; the outcome of each.
 
-        Where what was said is None, the labeler is not sure: that is kept as `abstain` keeps it.
+        Where what was said is None, the labeler is not sure: that is kept as `abstain` keeps it,
+        with the rationale as the text of the note.
         """
         unsure = [k for k, row in enumerate(labels) if _said(row) is None]
         if not unsure:
@@ -68,16 +69,15 @@ class NoteOperations:
         outcomes = await self._labelling.add_labels(stream, sure, actor, own)
         for k in unsure:
             row = labels[k]
-            item, who = row[:2] if isinstance(row, tuple) else (row.item, row.labeler)
-            outcomes.insert(k, await self._unsure(stream, item, who, Actor.of(actor).key, own))
+            told = LabelIn(*row) if isinstance(row, tuple) else row
+            outcomes.insert(k, await self._unsure(stream, told, Actor.of(actor).key, own))
         return outcomes
 
-    async def _unsure(
-        self, stream: str, item: str, labeler: str, key: str | None, own: bool
-    ) -> Outcome:
+    async def _unsure(self, stream: str, told: LabelIn, key: str | None, own: bool) -> Outcome:
         """A labeler says without a lease that it is not sure of an item."""
+        item, labeler, why = told.item, told.labeler, rationale_of(told.rationale) or ""
         async with self._one:
-            if await self._noted(stream, item, labeler, NoteKind.UNSURE, ""):
+            if await self._noted(stream, item, labeler, NoteKind.UNSURE):
                 return Outcome("exists")
             refused = await self._labelling.why_not_unsure(stream, item, labeler, own)
             if refused is not None:
@@ -91,7 +91,7 @@ class NoteOperations:
                 return Outcome("refused", "panel_full", str(error))
             grants.bar(live, item, labeler, batch, moment)
             live.labelers.touch(labeler, moment.now).unsure += 1
-            _note(live, item, labeler, NoteKind.UNSURE, "", batch, moment)
+            _note(live, item, labeler, NoteKind.UNSURE, why, batch, moment)
             done = self.runtime.commit(live, batch)
         await done
         return Outcome("accepted")
@@ -130,11 +130,14 @@ class NoteOperations:
             done = self.runtime.commit(live, batch)
         await done
 
-    async def _noted(self, stream: str, item: str, labeler: str, kind: str, text: str) -> bool:
-        """Whether the labeler has said this of the item before."""
+    async def _noted(
+        self, stream: str, item: str, labeler: str, kind: str, text: str | None = None
+    ) -> bool:
+        """Whether the labeler has said this of the item before; without `text`, any of the kind."""
         read = self.runtime.storage.notes
         rows = await self.runtime.read_committed(read, stream, 0, None, item)
-        return any((row.labeler, row.kind, row.text) == (labeler, kind, text) for row in rows)
+        said = [row.text for row in rows if (row.labeler, row.kind) == (labeler, kind)]
+        return bool(said) if text is None else text in said
 
     async def notes(
         self, stream: str, after: int = 0, limit: int = 1000, item: str | None = None

@@ -7,13 +7,14 @@ import json
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from venire.errors import InputError, NotFound, StateError
 from venire.model import ItemStatus, Verdict
 from venire.server.actors import Actor, audit_row
 from venire.server.admin_messages import Kind, Order, ReviewItem, ReviewsPage, SentBackView
 from venire.server.operations.items import excerpt_of, opened, sealed
+from venire.server.reports.event_json import label_view
 from venire.server.reports.guarantee import guarantee_of
 from venire.server.reports.telling import Telling, Told, reason_of, rows_of
 from venire.server.settings import LONGEST_ID
@@ -24,6 +25,7 @@ from venire.server.stream.change_batch import Batch
 from venire.server.stream.checks import verdict_now
 
 if TYPE_CHECKING:
+    from venire.server.messages import LabelView
     from venire.server.operations.streams import StreamOperations
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream
@@ -99,14 +101,14 @@ class ReviewOperations:
         names = [str(one.item) for one in told.asked]
         rows = await runtime.read_committed(rows_of, runtime.storage, live.name, names)
         listed = list(rows.values())
-        votes = await runtime.read(_votes, runtime.storage, live.name, listed)
+        said = await runtime.read(_said, runtime.storage, live.name, listed)
         verdicts = await runtime.read(_verdicts, runtime.storage, listed)
         for one in told.asked:
             row = rows.get(str(one.item))
             waits = row is not None and row.id not in live.checks.waiting
             if row is None or not waits or row.id in live.follow_ups.latest:
                 continue
-            item = _review_item(row, votes[row.id], verdicts[row.id])
+            item = _review_item(row, said[row.id], verdicts[row.id])
             item = replace(item, reason=reason_of(one))
             if kind in (None, item.kind) and len(found) < limit:
                 found.append(item)
@@ -123,13 +125,13 @@ class ReviewOperations:
         await runtime.flush()
         scan = SCAN if kind is not None else limit
         rows = await runtime.read(runtime.storage.doubtful, live.name, place, scan)
-        votes = await runtime.read(_votes, runtime.storage, live.name, rows)
+        said = await runtime.read(_said, runtime.storage, live.name, rows)
         verdicts = await runtime.read(_verdicts, runtime.storage, rows)
         proven = await guarantee_of(runtime, live)
         found: list[ReviewItem] = []
         for row in rows:
             place = row.confidence or 0.0, row.exit_n or 0
-            item = _review_item(row, votes[row.id], verdicts[row.id])
+            item = _review_item(row, said[row.id], verdicts[row.id])
             if proven is not None and proven.marks(row.exit_n, row.confidence):
                 continue
             if row.id not in live.follow_ups.latest and kind in (None, item.kind):
@@ -139,13 +141,22 @@ class ReviewOperations:
         return found, place if len(rows) == scan else None
 
 
-def _votes(storage: Storage, stream: str, rows: list[ItemRow]) -> dict[str, Counter[str]]:
-    """How often each class was said of each item, by labels that came before it left."""
-    votes: dict[str, Counter[str]] = {row.id: Counter() for row in rows}
-    for label in storage.labels_among(stream, votes):
+class _Said(NamedTuple):
+    """How often each class was said of an item before it left, and the labels that say why."""
+
+    votes: Counter[str]
+    reasons: list[LabelView]
+
+
+def _said(storage: Storage, stream: str, rows: list[ItemRow]) -> dict[str, _Said]:
+    """What was said of each item."""
+    found = {row.id: _Said(Counter(), []) for row in rows}
+    for label in storage.labels_among(stream, found):
         if not label.late:
-            votes[label.item][label.said] += 1
-    return votes
+            found[label.item].votes[label.said] += 1
+        if label.rationale is not None:
+            found[label.item].reasons.append(label_view(label))
+    return found
 
 
 def _shown(row: ItemRow) -> str:
@@ -157,8 +168,8 @@ def _verdicts(storage: Storage, rows: list[ItemRow]) -> dict[str, Verdict]:
     return {row.id: verdict_now(storage, row)[0] for row in rows}
 
 
-def _review_item(row: ItemRow, votes: Counter[str], verdict: Verdict) -> ReviewItem:
-    disputed = any(name != verdict.label for name in votes)
+def _review_item(row: ItemRow, said: _Said, verdict: Verdict) -> ReviewItem:
+    disputed = any(name != verdict.label for name in said.votes)
     return ReviewItem(
         item=row.id,
         kind="disputed" if disputed else "doubtful",
@@ -167,7 +178,8 @@ def _review_item(row: ItemRow, votes: Counter[str], verdict: Verdict) -> ReviewI
         left_at=row.left_at,
         verdict=None if verdict.label is None else str(verdict.label),
         confidence=verdict.confidence,
-        votes=dict(votes.most_common()),
+        votes=dict(said.votes.most_common()),
+        rationales=tuple(sorted(said.reasons, key=lambda why: why.labeler)),
     )
 
 

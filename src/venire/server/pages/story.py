@@ -127,14 +127,15 @@ def _labelled(label: LabelView, after: dict[str, tuple[Belief, Belief]]) -> str:
         text += f", {percent(label.confidence)} sure,"
     if label.lead_seconds is not None:
         text += f" after {label.lead_seconds:.1f} s"
+    why = "" if label.rationale is None else f" It gave as its reason: “{label.rationale}”"
     if label.late:
-        return f"{text}, when the item had left."
+        return f"{text}, when the item had left.{why}"
     if label.labeler in after:
         before, now = after[label.labeler]
         was, became = before.posterior[label.said], now.posterior[label.said]
         moved = "rose" if became > was else "fell"
         text += f": the belief in {label.said} {moved} from {percent(was)} to {percent(became)}"
-    return f"{text}."
+    return f"{text}.{why}"
 
 
 def _learned(belief: Belief) -> str:

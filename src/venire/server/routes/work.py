@@ -82,7 +82,7 @@ class WorkRoutes:
         """Label an assigned item; idempotent for the same label, a conflict for another."""
         sent, who = await read(request, SaidBody), caller(request)
         token = request.path_params["token"]
-        how = who.bound_to(), who.key, sent.seconds, sent.confidence
+        how = who.bound_to(), who.key, sent.seconds, sent.confidence, sent.rationale
         made = await self._service.label(token, sent.said, *how)
         return json_answer(made)
 
@@ -173,7 +173,8 @@ class WorkRoutes:
                 who.as_labeler(labeler)
             if labeler is None:
                 raise RequestError(422, "invalid", f"row {number} has no labeler", hint="add it")
-            return LabelIn(row["item"], labeler, row["said"], row.get("confidence"))
+            beside = row.get("confidence"), row.get("rationale")
+            return LabelIn(row["item"], labeler, row["said"], *beside)
 
         labels = await read_list(request, LabelBody, most, label)
         outcomes = await self._service.add_labels(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from venire.model import ItemStatus, LeaseStatus
 from venire.server.store.changes import Change
@@ -52,6 +52,10 @@ Limit: TypeAlias = int | None
 
 #: Item, labeler, label, slot, whether it was late, and time.
 Said: TypeAlias = tuple[str, str, str, int, bool, float, float | None]
+
+
+#: What a label may have beside the class: how sure its labeler was, and why.
+SAID_BESIDE: Final = ("confidence", "rationale")
 
 
 class Storage(Ownership, ABC):
@@ -389,8 +393,8 @@ class Storage(Ownership, ABC):
             rows = self.labels(stream, (rows[-1].item, rows[-1].labeler), chunk)
 
     @abstractmethod
-    def are_confident(self, stream: str) -> bool:
-        """Whether a label of the stream says how sure its labeler was."""
+    def said_beside(self, stream: str) -> tuple[str, ...]:
+        """Which of `SAID_BESIDE` a label of the stream has."""
 
     def all_audit(self, stream: str | None = None, chunk: int = 10_000) -> Iterator[AuditRow]:
         """Every line of the audit trail, or those about a stream, read in chunks."""

@@ -175,7 +175,7 @@ class DropMeta:
 
 @dataclass(frozen=True, slots=True)
 class ErasePayload:
-    """Erase the payload of an item, the digest of its content and the texts of its notes.
+    """Erase the payload of an item, the digest of its content, the texts of its notes and reasons.
 
     An unknown item is refused.
     """
@@ -254,7 +254,7 @@ class RemoveSegment:
 
 @dataclass(frozen=True, slots=True)
 class EraseArchived:
-    """The payload of an archived item was erased: forget the digest of its content."""
+    """The payload of an archived item was erased: forget its digest, and erase what came later."""
 
     stream: str
     item: str

@@ -190,11 +190,12 @@ class LabelRow(
     key="stream item labeler",
     indexes={"labels_by_time": "stream at", "labels_by_labeler": "stream labeler at"},
 ):
-    """What a labeler said of an item; never changed.
+    """What a labeler said of an item; never changed, but for a payload that is erased.
 
     `late` says that the item had left; `lead_seconds` is the time from lease to label, None for
     a label that was not asked for; `source` says how it came (`lease`, `bulk`, ...), and `key` by
-    which key, where that is known. `confidence` is how sure the labeler said it was, if it did.
+    which key, where that is known. `confidence` is how sure the labeler said it was, if it did, and
+    `rationale` why it said so; it is erased with the payload of the item.
     """
 
     stream: Stream
@@ -208,6 +209,7 @@ class LabelRow(
     source: str
     key: str | None = None
     confidence: float | None = None
+    rationale: str | None = None
 
 
 class NoteRow(Record, table="notes", key="stream n", indexes={"notes_by_item": "stream item n"}):

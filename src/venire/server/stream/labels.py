@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from venire.errors import InputError, StateError, TooMuch
 from venire.model import Label, LeaseStatus
 from venire.server.messages import Answer, Outcome
-from venire.server.store import LabelRow, LeaseEnd
+from venire.server.store import ERASED, LabelRow, LeaseEnd
 from venire.server.store.contents import compact
 from venire.server.store.record import maker
 from venire.server.stream.grants import seat
@@ -34,12 +34,17 @@ MAX_NEWCOMERS: Final = 100
 
 
 class Row(NamedTuple):
-    """A label: how sure its labeler is of it is None where that was not said."""
+    """A label: how sure its labeler is of it, and why it says so, are None where not said."""
 
     item: str
     labeler: str
     said: str
     confidence: float | None = None
+    rationale: str | None = None
+
+    def label(self) -> Label:
+        """The label as the engine takes it, which keeps no reasons: its log is never erased."""
+        return Label(self.item, self.labeler, self.said, self.confidence)
 
 
 ACCEPTED, EXISTS, LATE = Outcome("accepted"), Outcome("exists"), Outcome("late")
@@ -55,13 +60,22 @@ LeasedPairs: TypeAlias = Set[tuple[str, str]]
 class Known:
     """What the store knows about items that are not in memory: which exist, and their labels.
 
-    `asked` are the items that were looked up, `archived` those of them that are archived.
+    `asked` are the items that were looked up, `archived` those of them that are archived, and
+    `erased` those whose payloads were.
     """
 
     items: set[str] = field(default_factory=set)
     said: Mapping[tuple[str, str], str] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     archived: set[str] = field(default_factory=set)
+    erased: set[str] = field(default_factory=set)
+
+
+def kept_row(live: LiveStream, row: Row, known: Known) -> Row:
+    """The label without its reason, where the payload of the item was erased."""
+    gone = live.exited.get(row.item)
+    erased = row.item in known.erased if gone is None else gone.digest == ERASED
+    return row._replace(rationale=None) if erased and row.item not in live.open else row
 
 
 def unknown_rows(live: LiveStream, rows: Sequence[Row], known: Known) -> list[Row]:
@@ -76,7 +90,7 @@ def unknown_rows(live: LiveStream, rows: Sequence[Row], known: Known) -> list[Ro
 def newcomer_cuts(live: LiveStream, rows: Sequence[Row]) -> list[int]:
     """Where to cut rows so that no chunk seats too many new labelers."""
     names, cuts = set[str](), []
-    for place, (_, labeler, _, _) in enumerate(rows):
+    for place, (_, labeler, *_) in enumerate(rows):
         if labeler not in names and labeler not in live.labelers:
             names.add(labeler)
             if len(names) % MAX_NEWCOMERS == 0:
@@ -86,7 +100,7 @@ def newcomer_cuts(live: LiveStream, rows: Sequence[Row]) -> list[int]:
 
 def classify(live: LiveStream, row: Row, known: Known, source: str = "bulk") -> Outcome:
     """Decide the outcome of a label, without changing anything."""
-    item, labeler, said, _ = row
+    item, labeler, said, *_ = row
     if labeler in live.voices and source != STUDENT:
         return _refused("not_allowed", f"{labeler!r} is the student of this stream")
     if said not in live.classes:
@@ -149,6 +163,7 @@ def accept_labels(
     """
     outcomes: list[Outcome] = []
     fresh: dict[tuple[str, str], int] = {}
+    rows = [row if row.rationale is None else kept_row(live, row, known) for row in rows]
     for place, row in enumerate(rows):
         outcome = classify(live, row, known, source)
         if outcome in (ACCEPTED, LATE) and _is_retired(live, row):
@@ -216,7 +231,7 @@ def _accept_new(
     slot, name, wall, taken = live.engine.slot, live.name, moment.wall, Counter[str]()
     for k in open_ones:
         if k not in refused:
-            item, labeler, said, sure = rows[k]
+            item, labeler, said, sure, why = rows[k]
             lead = _end_lease_of(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
                 _label_row(
@@ -231,6 +246,7 @@ def _accept_new(
                     source=source,
                     key=batch.key,
                     confidence=sure,
+                    rationale=why,
                 )
             )
             live.open[item].labels[labeler] = said
@@ -251,7 +267,7 @@ def _observe(live: LiveStream, rows: Sequence[Row], places: list[int]) -> dict[i
     if not places:
         return {}
     try:
-        live.engine.observe([Label(*rows[k]) for k in places])
+        live.engine.observe([rows[k].label() for k in places])
     except (StateError, InputError) as error:
         if len(places) == 1:
             return {places[0]: str(error)}
@@ -277,7 +293,7 @@ def take_late(
 ) -> None:
     """Accept a label for an item that has left."""
     with contextlib.suppress(InputError):  # the engine has forgotten the item
-        live.engine.observe(Label(*row))
+        live.engine.observe(row.label())
     _record_late(live, row, lead, source, batch, moment)
     live.collect(batch, moment)
 
@@ -286,7 +302,7 @@ def _record_late(
     live: LiveStream, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
 ) -> None:
     """Record a label for an item that has left, after the engine has seen it."""
-    item, labeler, said, sure = row
+    item, labeler, said, sure, why = row
     _end_lease_of(live, item, labeler, said, batch, moment)
     gone = live.exited.get(item)
     if gone is not None:
@@ -305,6 +321,7 @@ def _record_late(
             source=source,
             key=batch.key,
             confidence=sure,
+            rationale=why,
         )
     )
     record = live.labelers.record(labeler)
@@ -316,26 +333,25 @@ def _record_late(
 def answer(
     live: LiveStream,
     lease: HeldLease,
-    said: str,
+    row: Row,
     batch: Batch,
     moment: Moment,
     expired: bool = False,
     seconds: float | None = None,
-    confidence: float | None = None,
 ) -> Answer:
     """Accept the label for a lease; the lease may have ended, the item may have left.
 
     The label must have been classified as acceptable. `seconds` is how long the labeler says it
-    took; no more than since the lease began. `confidence` is how sure it says it is.
+    took; no more than since the lease began.
     """
-    item, labeler = lease.item, lease.labeler
+    item, labeler, said, sure, why = row
     entry, late = live.open.get(item), item not in live.open
     lead = lease.lead(moment.now)
     if lead is not None and seconds is not None:
         lead = min(lead, seconds)
     made = _answer(live, lease, said, late, expired, moment)
     if entry is not None:
-        live.engine.observe(Label(item, labeler, said, confidence))
+        live.engine.observe(row.label())
         live.heard(item, labeler, said)
         entry.labels[labeler] = said
         entry.holders -= {labeler}
@@ -351,7 +367,8 @@ def answer(
                 lead_seconds=lead,
                 source="lease",
                 key=batch.key,
-                confidence=confidence,
+                confidence=sure,
+                rationale=why,
             )
         )
         live.labelers.touch(labeler, moment.now).labels += 1
@@ -359,7 +376,6 @@ def answer(
     end_lease(live, lease, made, batch, moment)
     _end_lease_of(live, item, labeler, said, batch, moment)  # it may hold the item a second time
     if entry is None:
-        row = Row(item, labeler, said, confidence)
         take_late(live, row, lead, "lease", batch, moment)
     if lead is not None:
         live.lead_times.add(labeler, lead)

@@ -66,6 +66,17 @@ def test_answers_are_found_where_the_paths_lead(paths: dict[str, Any]) -> None:
     assert server.bodies == [{"instances": [item["text"] for item in ITEMS]}]
 
 
+def test_a_reason_is_found_where_its_path_leads() -> None:
+    with modelling() as server:
+        (said, *_) = ask(model(server, rationale="label"), ITEMS[:4])
+        (shares, *_) = ask(
+            model(server, label=None, confidence=None, probabilities="probs", rationale="number"),
+            ITEMS[:4],
+        )
+    assert said.rationale == said.label
+    assert shares.rationale is None, "a number is no reason"
+
+
 @pytest.mark.parametrize("fault", ["500", "html", "503", "broken", "list", "dropped", "limited-ms",
                                    "error-in-200", "no-list", "too-few", "no-field"])  # fmt: skip
 def test_what_may_pass_is_asked_again(fault: str) -> None:

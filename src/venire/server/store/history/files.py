@@ -1,8 +1,8 @@
 """The folder of a segment: a Parquet file for each table, and a manifest with their digests.
 
-Payloads, their digests and the texts of notes are in a file of their own, `private.parquet`, which
-the chain does not cover: so a payload can be erased, and the chain still holds. A folder appears
-under its name by one rename, when all of it is on disk.
+Payloads, their digests, the texts of notes and the reasons of labels are in a file of their own,
+`private.parquet`, which the chain does not cover: so a payload can be erased, and the chain still
+holds. A folder appears under its name by one rename, when all of it is on disk.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from venire.errors import FileError, NotFound, StoreError
 from venire.server.store import changes as c
 from venire.server.store import records as r
 from venire.server.store.base import Storage
+from venire.server.store.contents import compact
 from venire.server.store.file_lock import open_private
 from venire.server.store.record import Record
 from venire.server.store.records import (
@@ -61,12 +62,20 @@ _KINDS: Final = {str: "string", int: "int64", float: "float64", bool: "bool_", b
 
 
 class Secret(Record):
-    """What can be erased: payload and digest of an item, or the text of note `name`."""
+    """What can be erased: payload and digest of an item, the text of note `name`, or a rationale.
+
+    The name of a rationale is item and labeler of the label, as JSON.
+    """
 
     kind: str
     name: str
     digest: str
     text: str
+
+
+def name_of(row: LabelRow) -> str:
+    """Under which name the rationale of a label is kept."""
+    return compact([row.item, row.labeler])
 
 
 def folder_of(archive: Path, stream: str, name: str) -> Path:
@@ -180,7 +189,7 @@ class SegmentWriter:
             raise _unwritable(self._part, error) from None
 
     def add(self, table: str, rows: Sequence[Any]) -> None:
-        """Add rows; what is private of items and notes goes into its own file."""
+        """Add rows; what is private of items, notes and labels goes into its own file."""
         secrets: list[Secret] = []
         if table == "items":
             whole = [row for row in rows if row.digest != r.ERASED]
@@ -196,6 +205,13 @@ class SegmentWriter:
                 if row.text
             ]
             rows = [row._replace(text="") for row in rows]
+        elif table == "labels":
+            secrets = [
+                Secret(kind="label", name=name_of(row), digest="", text=row.rationale)
+                for row in rows
+                if row.rationale is not None
+            ]
+            rows = [row._replace(rationale=None) for row in rows] if secrets else rows
         self._files[table].add(rows)
         self._files["private"].add(secrets)
 
@@ -265,7 +281,7 @@ class SegmentFiles:
         return found
 
     def rows(self, table: str) -> Iterator[list[Any]]:
-        """The rows of a table in pieces; items and notes without what is private."""
+        """The rows of a table in pieces, without what is private."""
         yield from self._pieces(f"{table}.parquet", TABLES[table])
 
     def secrets(self) -> Iterator[list[Secret]]:
@@ -281,6 +297,12 @@ class SegmentFiles:
         found = self._some("private.parquet", Secret, where)
         return found[0] if found else None
 
+    def texts(self, kind: str, names: Iterable[str]) -> dict[str, str]:
+        """The private texts of these names that were not erased."""
+        where = [("kind", "=", kind), ("name", "in", list(names))]
+        found = self._some("private.parquet", Secret, where) if where[1][2] else []
+        return {row.name: row.text for row in found}
+
     def names(self, kind: str) -> set[str]:
         """Of which items, or notes, there is something private."""
         return {row.name for piece in self.secrets() for row in piece if row.kind == kind}
@@ -289,10 +311,12 @@ class SegmentFiles:
         """Erase payloads and texts, by kind and name; the manifest says so."""
         gone, manifest, part = set(names), self.manifest(), self.folder / "private.parquet.part"
         file = _TableFile(part, Secret)
+        erased = set(map(tuple, manifest["private"]["erased"]))
         for piece in self.secrets():
+            names = {(row.kind, row.name) for row in piece}
+            erased |= names & gone
             file.add([row for row in piece if (row.kind, row.name) not in gone])
-        erased = sorted({*map(tuple, manifest["private"]["erased"]), *gone})
-        manifest["private"] = {**file.close(), "erased": erased}
+        manifest["private"] = {**file.close(), "erased": sorted(erased)}
         os.replace(part, self.folder / "private.parquet")
         _write_json(self.folder / MANIFEST, manifest)
 
@@ -376,7 +400,7 @@ def find_archived(storage: Storage, stream: str, item: str, archive: Path) -> Ar
     digest, payload = (ERASED, "null") if kept is None else (kept.digest, kept.text)
     later = [row for row in storage.segments(stream) if row.n >= segment.n and row.name]
     revised = [SegmentFiles(archive, row).some("revisions", "item", item) for row in later]
-    labels = {row.labeler: row for row in files.some("labels", "item", item)}
+    labels = {row.labeler: row for row in _labels(files, item)}
     labels.update((row.labeler, row) for row in storage.labels_of(stream, item))
     return ArchivedItem(
         segment.n,
@@ -387,12 +411,22 @@ def find_archived(storage: Storage, stream: str, item: str, archive: Path) -> Ar
     )
 
 
+def _labels(files: SegmentFiles, item: str) -> list[LabelRow]:
+    rows: list[LabelRow] = files.some("labels", "item", item)
+    kept = files.texts("label", map(name_of, rows))
+    return [row._replace(rationale=kept.get(name_of(row))) for row in rows]
+
+
+def texts_of(files: SegmentFiles, item: str) -> list[tuple[str, str]]:
+    """Under which kinds and names there may be texts about an item, beside its payload."""
+    notes = [("note", str(row.n)) for row in files.some("notes", "item", item)]
+    return notes + [("label", name_of(row)) for row in files.some("labels", "item", item)]
+
+
 def _notes(files: SegmentFiles, item: str) -> list[NoteRow]:
-    found = []
-    for row in files.some("notes", "item", item):
-        kept = files.secret("note", str(row.n))
-        found.append(row._replace(text="" if kept is None else kept.text))
-    return found
+    rows: list[NoteRow] = files.some("notes", "item", item)
+    kept = files.texts("note", (str(row.n) for row in rows))
+    return [row._replace(text=kept.get(str(row.n), "")) for row in rows]
 
 
 def remove_files(storage: Storage, stream: str, archive: Path) -> None:
@@ -410,6 +444,5 @@ def erase_archived(storage: Storage, stream: str, item: str, archive: Path) -> l
     if found.digest == ERASED or not segment.name:
         return []
     files = SegmentFiles(archive, segment)
-    notes = [("note", str(row.n)) for row in files.some("notes", "item", item)]
-    files.erase([("item", item), *notes])
+    files.erase([("item", item), *texts_of(files, item)])
     return [c.EraseArchived(stream, item)]

@@ -17,9 +17,17 @@ from venire.server.store import changes as c
 from venire.server.store.base import Storage
 from venire.server.store.codec import decode
 from venire.server.store.contents import is_in
-from venire.server.store.history.files import TABLES, Secret, SegmentFiles, SegmentWriter, chained
+from venire.server.store.history.files import (
+    TABLES,
+    Secret,
+    SegmentFiles,
+    SegmentWriter,
+    chained,
+    name_of,
+    texts_of,
+)
 from venire.server.store.record import Record
-from venire.server.store.records import ERASED, EventRow, ItemRow, NoteRow, SegmentRow
+from venire.server.store.records import ERASED, EventRow, ItemRow, LabelRow, NoteRow, SegmentRow
 
 #: Events in a segment, as far as there are snapshots.
 MAX_EVENTS: Final = 1_000_000
@@ -261,8 +269,8 @@ def drops(
 def _erase_too(files: SegmentFiles, ids: set[str]) -> None:
     """Erase in the files what is erased in the store."""
     if ids:
-        texts = [row for id in ids for row in files.some("notes", "item", id)]
-        files.erase([*(("item", id) for id in ids), *(("note", str(row.n)) for row in texts)])
+        texts = [name for id in ids for name in texts_of(files, id)]
+        files.erase([*(("item", id) for id in ids), *texts])
 
 
 def archive_stream(
@@ -344,4 +352,7 @@ def _whole(row: Record, secrets: Mapping[tuple[str, str], Secret]) -> Record:
     if isinstance(row, NoteRow):
         note = secrets.get(("note", str(row.n)))
         return row._replace(text="" if note is None else note.text)
+    if isinstance(row, LabelRow):
+        said = secrets.get(("label", name_of(row)))
+        return row if said is None else row._replace(rationale=said.text)
     return row

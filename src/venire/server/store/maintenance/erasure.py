@@ -64,6 +64,8 @@ def not_erased(storage: Storage, stream: str) -> list[str]:
         kept = storage.item(stream, item)
         if kept is not None and (kept.digest != ERASED or kept.payload != "null"):
             left.append(f"the payload of item {item!r} is there, though it was erased")
+        if any(label.rationale is not None for label in storage.labels_of(stream, item)):
+            left.append(f"the reasons of labels of item {item!r} are there, though it was erased")
     return left
 
 

@@ -187,8 +187,8 @@ class _Counted:
 
 
 def _labels(storage: Storage, stream: str) -> Table:
-    """What was said, and how sure of it labelers were if any of them said so."""
-    names = ("item", "labeler", "said", *(["confidence"] * storage.are_confident(stream)))
+    """What was said, and how sure of it labelers were, and why, if any of them said so."""
+    names = ("item", "labeler", "said", *storage.said_beside(stream))
     rows = map(attrgetter(*names), storage.all_labels(stream))
     return Table(("task", "worker", "label", *names[3:]), rows)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Column, Connection, Engine, Select, func, select
 
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
-from venire.server.store.base import Limit, Said, Storage
+from venire.server.store.base import SAID_BESIDE, Limit, Said, Storage
 from venire.server.store.record import Record
 from venire.server.store.records import (
     UNSETTLED,
@@ -409,11 +409,15 @@ class SqlReading(Storage):
             query = query.where(labels.at >= since)
         return map(tuple, self._each(query, 5_000))
 
-    def are_confident(self, stream: str) -> bool:
-        """Whether a label has a confidence."""
+    def said_beside(self, stream: str) -> tuple[str, ...]:
+        """Which of the columns have a value."""
         labels = t.labels.c
-        query = select(labels.item).where(labels.stream == stream, labels.confidence.is_not(None))
-        return self._scalar(query.limit(1)) is not None
+
+        def is_there(name: str) -> bool:
+            query = select(labels.item).where(labels.stream == stream, labels[name].is_not(None))
+            return self._scalar(query.limit(1)) is not None
+
+        return tuple(filter(is_there, SAID_BESIDE))
 
     def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
         given = t.leases.c.given_at

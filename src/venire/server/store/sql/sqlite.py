@@ -31,7 +31,14 @@ from sqlalchemy import Connection, Engine, NullPool, QueuePool, create_engine, e
 from sqlalchemy.engine import URL
 
 from venire.errors import InputError, StoreDown, StoreError
-from venire.server.store.changes import VERIFIED, Change, DropHistory, ErasePayload, PurgeStream
+from venire.server.store.changes import (
+    VERIFIED,
+    Change,
+    DropHistory,
+    EraseArchived,
+    ErasePayload,
+    PurgeStream,
+)
 from venire.server.store.file_lock import (
     OWNER,
     FileLock,
@@ -374,7 +381,7 @@ def _erases(change: Change) -> bool:
 
     What is archived may be erased there later.
     """
-    return isinstance(change, ErasePayload | PurgeStream | DropHistory)
+    return isinstance(change, ErasePayload | EraseArchived | PurgeStream | DropHistory)
 
 
 @lru_cache(maxsize=16)

@@ -99,6 +99,9 @@ _ERASE = Statement(
     exact="an item to erase is unknown",
 )
 _ERASE_NOTES = Statement("UPDATE notes SET text = '' WHERE stream = ? AND item = ?")
+_ERASE_RATIONALES = Statement(
+    "UPDATE labels SET rationale = NULL WHERE stream = ? AND item = ? AND rationale IS NOT NULL"
+)
 _DROP_ALARMS = Statement(
     "DELETE FROM alarms WHERE stream = ? AND n <= ? AND n NOT IN "
     "(SELECT max(n) FROM alarms WHERE stream = ? GROUP BY rule, subject)"
@@ -195,6 +198,14 @@ def _drop(change: c.DropHistory) -> list[tuple[Statement, tuple[Any, ...]]]:
     ]
 
 
+def _erase_texts(
+    change: c.ErasePayload | c.EraseArchived,
+) -> list[tuple[Statement, tuple[Any, ...]]]:
+    """What labelers wrote of an item: their notes, and why they said what they said."""
+    item = change.stream, change.item
+    return [(_ERASE_NOTES, item), (_ERASE_RATIONALES, item)]
+
+
 def _put_back(change: c.PutBack) -> list[tuple[Statement, Any]]:
     if not change.rows:
         return []
@@ -253,7 +264,7 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.ExpireKey: lambda change: [(_EXPIRE, (change.at, change.id, change.at))],
     c.ErasePayload: lambda change: [
         (_ERASE, (change.stream, change.item)),
-        (_ERASE_NOTES, (change.stream, change.item)),
+        *_erase_texts(change),
     ],
     c.DropAlarms: lambda change: [(_DROP_ALARMS, (change.stream, change.n, change.stream))],
     c.CorrectGold: lambda change: [(_CORRECT, _corrected(row)) for row in change.rows],
@@ -270,7 +281,10 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.DropHistory: _drop,
     c.PutBack: _put_back,
     c.RemoveSegment: lambda change: [(_REMOVE_SEGMENT, (change.stream, change.n))],
-    c.EraseArchived: lambda change: [(_ERASE_ARCHIVED, (change.stream, change.item))],
+    c.EraseArchived: lambda change: [
+        (_ERASE_ARCHIVED, (change.stream, change.item)),
+        *_erase_texts(change),
+    ],
 }
 
 
