@@ -417,7 +417,9 @@ def _run(
         work, source, budget, costs, seed, progress, right, pupil, gold, growth, alone
     )
     if not (book.said >= 0).any():
-        why = source.trouble or "the budget is below the price of a label"
+        poor = "the budget is below the price of a label"
+        nothing = f"of {book.labels} answers none was a label: does the function return it?"
+        why = source.trouble or (nothing if book.labels else poor)
         raise InputError(f"no label was bought: {why}")
     unsaid = _unsaid(gold, source.classes)
     if unsaid:

@@ -19,6 +19,7 @@ from venire.batch.labelers import FREE, Pupil
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, labels_needed
 from venire.budget import Budget
 from venire.costs import Costs
+from venire.display import block, facts, table
 from venire.estimators.anchored import Anchored
 from venire.estimators.base import winners
 from venire.estimators.families import relations
@@ -142,6 +143,17 @@ class Labelled:
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
+    def __repr__(self) -> str:
+        spent = f"labels={self.asked}, spent={self.spent:g}"
+        sure = f"expected_accuracy={self.expected_accuracy:.3f}"
+        return f"Labelled(items={len(self.table.items)}, {spent}, {sure})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was bought, and the first verdicts."""
+        spent = {"labels": int(self.asked), "spent": self.spent}
+        right = {"expected accuracy": self.expected_accuracy, "right": self.accuracy}
+        return block("Labelled", [facts(spent | right), table(self.columns())])
+
     @cached_property
     def verdicts(self) -> dict[Any, Verdict]:
         """The verdict of each item; an item without a label has none."""
@@ -227,7 +239,10 @@ class Labelled:
 
         >>> from venire.batch import label_recorded
         >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
-        >>> label_recorded(rows, 80.0).to_frame("pandas").shape
+        >>> done = label_recorded(rows, 80.0)
+        >>> done
+        Labelled(items=40, labels=80, spent=80, expected_accuracy=...)
+        >>> done.to_frame("pandas").shape
         (40, 8)
         """
         return frame_of(self.columns(), backend)

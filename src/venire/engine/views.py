@@ -38,8 +38,15 @@ class Pictured:
         >>> s.to_frame("pandas")
              item  arrival  weight  labels  in_flight verdict  confidence
         0  post-1        0     8.0       1          0      ok         0.9
+        >>> s
+        Scheduler(labelers=2, policy=realised, slot=0, items=1, in_flight=0)
         """
         return frame_of(item_columns(cast("Scheduler", self)), backend)
+
+    def __repr__(self) -> str:
+        s = cast("Scheduler", self)
+        at = f"slot={s.slot}, items={len(s.outstanding)}, in_flight={len(s.in_flight)}"
+        return f"Scheduler(labelers={len(s.panel)}, policy={s.policy.describe()}, {at})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: where the stream stands, the labelers, the first items."""

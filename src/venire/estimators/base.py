@@ -98,6 +98,9 @@ class Parameters:
 #: Learned probabilities stay this far from 0 and 1, so that no logarithm is infinite.
 TINY: Final = 1e-10
 
+#: Probabilities of an estimator of one's own may be off by so much, as in single precision.
+_SLACK: Final = 1e-4
+
 _VIEWS = ("labels_", "probas_", "skills_", "confusions_", "priors_", "skill_intervals_")
 
 
@@ -123,13 +126,27 @@ class CompetenceEstimator(Protocol):
 
 
 def three_arrays(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A `fit` that takes `fit(tasks, workers, labels)` as well as one table."""
+    """A `fit` that takes `fit(tasks, workers, labels)` as well as one table.
+
+    >>> from venire import MajorityVote
+    >>> MajorityVote().fit(tasks=["a", "b"], workers=["ann", "ann"], labels=["no", "yes"]).labels_
+    {'a': 'no', 'b': 'yes'}
+    """
+    names = ("tasks", "workers", "labels")
 
     @wraps(fit)
     def either(self: Any, *given: Any, **options: Any) -> Any:
+        if not given and options.keys() >= set(names):
+            given = tuple(options.pop(name) for name in names)
         if len(given) == 3 and not any(x is None or isinstance(x, Mapping) for x in given):
             given = (tuple(list(x) if isinstance(x, tuple) else x for x in given),)
-        return fit(self, *given, **options)
+        fitted = fit(self, *given, **options)
+        if not hasattr(fitted, "fit"):
+            raise InputError(
+                f"{type(self).__name__}.fit returned {type(fitted).__name__}, expected the "
+                "estimator: let it end with return self"
+            )
+        return fitted
 
     return either
 
@@ -200,7 +217,8 @@ class BaseEstimator(_Seeded, Parameters, ABC):
     ) -> Self:
         """Keep what `fit` found, for an estimator of your own: the last line of its `fit`.
 
-        Competences are in the order of `table.labelers`, posteriors are items x classes. Without
+        Competences are in the order of `table.labelers`, posteriors are items x classes; all are
+        probabilities, and those of classes sum to 1. Without
         `confusions` (labelers x truth x said) those of one competence each are implied, without
         `priors` all classes are equally frequent. Skills, verdicts, frames and pictures follow
         from them (docs/own-estimator.md).
@@ -214,8 +232,8 @@ class BaseEstimator(_Seeded, Parameters, ABC):
             ("confusions", confusions, (m, k, k)),
             ("priors", priors, (k,)),
         ):
-            if found is not None and np.shape(found) != shape:
-                raise InputError(f"got {name} of the shape {np.shape(found)}, expected {shape}")
+            if found is not None:
+                _check_probabilities(name, found, shape)
         return self._settle(
             table,
             np.asarray(competences, np.float64),
@@ -426,6 +444,24 @@ class BaseEstimator(_Seeded, Parameters, ABC):
             if name.endswith("_") and not name.startswith("_") and not fitted:
                 raise _UnfittedError(f"{kind} has no {name} yet: call fit on a table first")
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
+
+def _check_probabilities(name: str, found: Floats, shape: tuple[int, ...]) -> None:
+    """Refuse what is no probability; those of classes sum to 1 (those of labelers need not)."""
+    if np.shape(found) != shape:
+        raise InputError(f"got {name} of the shape {np.shape(found)}, expected {shape}")
+    values = np.asarray(found, np.float64)
+    wrong = values[~((values >= -_SLACK) & (values <= 1 + _SLACK))]
+    if wrong.size:
+        sums = "" if name == "competences" else ", those of the classes with the sum 1"
+        raise InputError(f"got {name} with {wrong[0]:g} among them, expected probabilities{sums}")
+    totals = np.atleast_1d(values.sum(axis=-1))
+    off = totals[np.abs(totals - 1) > _SLACK]
+    if name != "competences" and off.size:
+        raise InputError(
+            f"got {name} that sum to {off[0]:g}, expected 1: divide them by "
+            f"{name}.sum(axis=-1, keepdims=True)"
+        )
 
 
 class _UnfittedError(StateError, AttributeError):

@@ -53,7 +53,10 @@ def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | No
     code = {name: k for k, name in enumerate(table.classes)}
     _check_gold(gold, table)
     known = ((code[gold[item]] if item in gold else -1) for item in table.items)
-    return np.fromiter(known, dtype=np.int64, count=len(table.items))
+    found = np.fromiter(known, dtype=np.int64, count=len(table.items))
+    if (found < 0).all():
+        _check_types(gold, table)
+    return found
 
 
 def known_classes(table: Table, gold: Gold | None) -> Any:
@@ -97,6 +100,17 @@ def _none(gold: Gold | None) -> bool:
             "reads files"
         )
     return not gold
+
+
+def _check_types(gold: Gold, table: LabelTable) -> None:
+    """Gold of none of the items may be of others, but not of the same in another type."""
+    text = {str(item): item for item in table.items}
+    item = next((item for item in gold if str(item) in text), None)
+    if item is not None:
+        raise InputError(
+            f"gold has the item {item!r}, and the labels have {text[str(item)]!r}: "
+            "expected items of one type: convert one of them"
+        )
 
 
 def _check_gold(gold: Gold, table: Table) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.display import block, facts, table
 from venire.errors import InputError
 from venire.estimators.auto import Auto
 from venire.estimators.families import COPIES, Families
@@ -167,6 +168,24 @@ class PanelReport:
     relations: tuple[str, ...] = ()
     against: AgainstTruth | None = None
     asked: int = 0
+
+    def __repr__(self) -> str:
+        size = f"items={self.items}, labels={self.labels}, labelers={len(self.members)}"
+        return f"PanelReport({size}, accuracy={self.accuracy.value:.3f}, can_go={self.can_go})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how accurate the panel is, and what each labeler brings."""
+        how = "accuracy, measured" if self.measured else "accuracy, expected"
+        size = {"items": self.items, "labels": self.labels, how: self.accuracy.value}
+        members: dict[str, list[Any]] = {
+            "labeler": [one.labeler for one in self.members],
+            "skill": [one.skill for one in self.members],
+            "price": [one.price for one in self.members],
+            "labels": [one.labels for one in self.members],
+            "change without": [one.without.value for one in self.members],
+            "can go": ["" if one.stays else "yes" for one in self.members],
+        }
+        return block("Panel", [facts(size), table(members, len(self.members))])
 
     @property
     def can_go(self) -> Names:

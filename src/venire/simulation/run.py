@@ -76,8 +76,10 @@ def simulate(
     >>> round(run.true_utility / len(run.items), 2), round(run.accuracy, 3)
     (6.23, 0.957)
     """
-    if not 1 <= slots <= MOST_SLOTS:
-        raise InputError(f"got a horizon of {slots:,} slots, expected 1 to {MOST_SLOTS:,}")
+    if not isinstance(world, World):
+        raise InputError(f"got world={world!r}, expected such as World.synthetic(seed=0)")
+    if not isinstance(slots, int | np.integer) or not 1 <= slots <= MOST_SLOTS:
+        raise InputError(f"got a horizon of {slots} slots, expected 1 to {MOST_SLOTS:,}")
     check_c(c)
     policy, learning = policy_of(policy), learning_of(learning)
     items = world.items(slots)

@@ -13,13 +13,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.labels import LabelTable
+from venire.labels import LabelTable, Names
+from venire.labels.sources import as_table
 from venire.model import MOST_WEIGHT, Item, Labeler
 from venire.scheduling.by_name import made_of
 from venire.tools.arrays import Floats
@@ -176,6 +177,8 @@ class World:
     >>> world = World.synthetic(seed=0)
     >>> len(world.panel), world.panel[0].competence, len(world.items(1000))
     (30, 0.895, 4996)
+    >>> world
+    World(30 labelers of competence 0.75 to 0.895, classes 1, 2, seed=0)
     """
 
     panel: tuple[Labeler, ...]
@@ -194,8 +197,8 @@ class World:
             raise InputError(f"labeler {twice!r} is on the panel twice, expected distinct names")
         if any(labeler.competence is None for labeler in self.panel):
             raise InputError("a simulated labeler has no competence, expected one for each")
-        if self.seed < 0:
-            raise InputError(f"got the seed {self.seed}, expected a whole number from 0 on")
+        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"got the seed {self.seed!r}, expected a whole number from 0 on")
         if len(self.classes) < 2:
             raise InputError(f"got the classes {list(self.classes)}, expected at least two")
         starts = [slot for slot, _ in self.changes]
@@ -210,6 +213,14 @@ class World:
                         f"labeler {name!r} has competence {p} from slot {slot} on, "
                         "expected a probability strictly between 0 and 1"
                     )
+
+    def __repr__(self) -> str:
+        p = self.competences
+        classes = ", ".join(map(str, self.classes))
+        return (
+            f"World({len(p)} labelers of competence {p.min():.3g} to {p.max():.3g}, "
+            f"classes {classes}, seed={self.seed})"
+        )
 
     @property
     def competences(self) -> Floats:
@@ -252,7 +263,7 @@ class World:
         cls,
         seed: int = 0,
         competences: Sequence[float] | Floats | None = None,
-        arrivals: Arrivals | None = None,
+        arrivals: Arrivals | str | None = None,
         weights: Sequence[float] = PAPER_WEIGHTS,
         capacity: int | Sequence[int] = 1,
         classes: int = 2,
@@ -265,68 +276,51 @@ class World:
         p = 0.9 - 0.005 * np.arange(1, 31) if competences is None else np.asarray(competences)
         most = np.broadcast_to(capacity, len(p)).tolist()
         panel = tuple(Labeler(f"m{i + 1}", round(float(v), 12), most[i]) for i, v in enumerate(p))
-        flow = arrivals or Poisson(5)
-        values = _weights(weights)
-
-        def draw(world: World, slots: int) -> Items:
-            arrival = arrivals_of(flow.draw(world.rng(0), slots))
-            weight = values[world.rng(1).integers(len(values), size=len(arrival))]
-            truth = world.rng(2).integers(classes, size=len(arrival)).astype(np.int16)
-            return Items(arrival, weight, truth)
-
+        draw = _Drawn(_flow(arrivals), _weights(weights), classes)
         later = tuple((int(slot), tuple(map(float, levels))) for slot, levels in changes)
         return cls(panel, tuple(range(1, classes + 1)), seed, draw, changes=later)
 
     @classmethod
     def recorded(
         cls,
-        table: LabelTable,
+        table: Any,
         truth: Mapping[Any, Hashable],
-        competences: Sequence[float] | Floats,
+        competences: Mapping[Any, float] | Sequence[float] | Floats,
         seed: int = 0,
-        arrivals: Arrivals | None = None,
+        arrivals: Arrivals | str | None = None,
         weights: Sequence[float] = PAPER_WEIGHTS,
         capacity: int | Sequence[int] = 1,
         repeats: bool = True,
     ) -> World:
-        """Replay recorded labels: items of the table are drawn with replacement.
+        """Replay recorded labels (all that `as_table` takes): items are drawn with replacement.
 
         With `repeats=False` every item of the table arrives at most once, in random order and
         under its own name; when all have arrived, nothing more does. A labeler may label an
         item only where the table holds that label. `competences` is who the labelers are
-        taken to be (in the order of `table.labelers`), such as those learned on the whole
-        table; `truth` may cover some of the items. `capacity` is one number for all, or one
-        for each labeler.
+        taken to be, such as the `skills_` that were learned on the whole table: by labeler, or
+        in the order of `table.labelers`. `truth` may cover some of the items. `capacity` is one
+        number for all, or one for each labeler.
+
+        >>> rows = [("a", "ann", "yes"), ("a", "bob", "no"), ("b", "bob", "no")]
+        >>> World.recorded(rows, {"a": "yes", "b": "no"}, {"bob": 0.7, "ann": 0.9}).competences
+        array([0.9, 0.7])
         """
+        table = as_table(table)
+        most = np.broadcast_to(capacity, len(table.labelers)).tolist()
         panel = tuple(
-            Labeler(str(name), float(np.clip(p, 1e-9, 1 - 1e-9)), int(n))
+            Labeler(str(name), min(max(p, 1e-9), 1 - 1e-9), int(n))
             for name, p, n in zip(
-                table.labelers,
-                competences,
-                np.broadcast_to(capacity, len(table.labelers)),
-                strict=True,
+                table.labelers, _levels(table.labelers, competences), most, strict=True
             )
         )
-        code = {name: k for k, name in enumerate(table.classes)}
-        known = np.array([code.get(truth.get(i), -1) for i in table.items], dtype=np.int16)
+        known = _known(table, truth)
         complete = len(table.labeler) == len(table.items) * len(table.labelers)
         allowed = [
             None if complete else frozenset(table.labeler[a:b].tolist())
             for a, b in zip(table.start[:-1], table.start[1:], strict=True)
         ]
         masks = Masks.of(allowed, len(panel))
-        flow = arrivals or Poisson(5)
-        values = _weights(weights)
-
-        def draw(world: World, slots: int) -> Items:
-            arrival = arrivals_of(flow.draw(world.rng(0), slots))
-            if not repeats:
-                arrival = arrival[: len(table.items)]
-            weight = values[world.rng(1).integers(len(values), size=len(arrival))]
-            source = _pick(world.rng(2), len(table.items), len(arrival), repeats)
-            ids = None if repeats else tuple(table.items[i] for i in source)
-            return Items(arrival, weight, known[source], True, ids, source, masks.take(source))
-
+        draw = _Replayed(_flow(arrivals), _weights(weights), table.items, known, masks, repeats)
         return cls(panel, tuple(table.classes), seed, draw, table)
 
     @classmethod
@@ -392,15 +386,108 @@ class World:
         given = None
         if truth is not None:
             given = _codes(truth, classes)[order]
-
-        def draw(world: World, horizon: int) -> Items:
-            latent = given
-            if latent is None:
-                latent = world.rng(2).integers(len(classes), size=len(names)).astype(np.int16)
-            none = np.zeros(0, np.int32)
-            return Items(slots, weights, latent, given is not None, names, none, masks)
-
+        draw = _Listed(slots, weights, given, names, masks)
         return cls(tuple(panel), tuple(classes), seed, draw)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """The items of `World.synthetic`; like those below no closure, so that a world is pickled."""
+
+    flow: Arrivals
+    weights: Floats
+    classes: int
+
+    def __call__(self, world: World, slots: int) -> Items:
+        arrival = arrivals_of(self.flow.draw(world.rng(0), slots))
+        weight = self.weights[world.rng(1).integers(len(self.weights), size=len(arrival))]
+        truth = world.rng(2).integers(self.classes, size=len(arrival)).astype(np.int16)
+        return Items(arrival, weight, truth)
+
+
+@dataclass(frozen=True, eq=False)
+class _Replayed:
+    """The items of `World.recorded`."""
+
+    flow: Arrivals
+    weights: Floats
+    names: Names
+    known: NDArray[np.int16]
+    masks: Masks
+    repeats: bool
+
+    def __call__(self, world: World, slots: int) -> Items:
+        arrival = arrivals_of(self.flow.draw(world.rng(0), slots))
+        if not self.repeats:
+            arrival = arrival[: len(self.names)]
+        weight = self.weights[world.rng(1).integers(len(self.weights), size=len(arrival))]
+        source = _pick(world.rng(2), len(self.names), len(arrival), self.repeats)
+        ids = None if self.repeats else tuple(self.names[i] for i in source)
+        masks = self.masks.take(source)
+        return Items(arrival, weight, self.known[source], True, ids, source, masks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Listed:
+    """The items of `World.columns`."""
+
+    slots: NDArray[np.int64]
+    weights: Floats
+    truth: NDArray[np.int16] | None
+    names: tuple[str, ...]
+    masks: Masks
+
+    def __call__(self, world: World, slots: int) -> Items:
+        latent = self.truth
+        if latent is None:
+            drawn = world.rng(2).integers(len(world.classes), size=len(self.names))
+            latent = drawn.astype(np.int16)
+        none, given = np.zeros(0, np.int32), self.truth is not None
+        return Items(self.slots, self.weights, latent, given, self.names, none, self.masks)
+
+
+def _levels(
+    labelers: Names, competences: Mapping[Any, float] | Sequence[float] | Floats
+) -> list[float]:
+    """The competence of each labeler: by name, or in their order."""
+    if isinstance(competences, Mapping):
+        missing = next((name for name in labelers if name not in competences), None)
+        if missing is not None:
+            raise InputError(f"got no competence of labeler {missing!r}, expected one for each")
+        levels = [float(competences[name]) for name in labelers]
+    else:
+        levels = np.asarray(competences, np.float64).tolist()
+    if len(levels) != len(labelers):
+        raise InputError(f"got {len(levels)} competences, expected {len(labelers)}, one a labeler")
+    for name, p in zip(labelers, levels, strict=True):
+        if not 0 <= p <= 1:
+            raise InputError(f"labeler {name!r} has competence {p:g}, expected a probability")
+    return levels
+
+
+def _known(table: LabelTable, truth: Mapping[Any, Hashable]) -> NDArray[np.int16]:
+    """The true class of each item by its number, -1 where it is not known."""
+    code = {name: k for k, name in enumerate(table.classes)}
+    known = np.array([code.get(truth.get(i), -1) for i in table.items], dtype=np.int16)
+    if len(truth) and not (known >= 0).any():
+        item, label = next(iter(truth.items()))
+        raise InputError(
+            f"the truth, {item!r}: {label!r:.40} and so on, is that of no item: expected items "
+            f"such as {table.items[0]!r} and the classes {list(table.classes)}"
+        )
+    return known
+
+
+def _flow(arrivals: Arrivals | str | None) -> Arrivals:
+    """What arrives, by name or as it is; None: the paper's."""
+    if isinstance(arrivals, str):
+        return arrivals_named(arrivals)
+    if not isinstance(arrivals, Arrivals | None):
+        raise InputError(
+            f"got arrivals={arrivals!r}, expected a name such as 'poisson:5', or an object such as "
+            "venire.Poisson(5)"
+        )
+    return arrivals or Poisson(5)
 
 
 def _weights(weights: Sequence[float] | Floats, empty: bool = False) -> Floats:
@@ -448,6 +535,7 @@ def _codes(truth: Sequence[Hashable], classes: Sequence[Hashable]) -> NDArray[np
 Counts = NDArray[np.int64]
 
 
+@runtime_checkable
 class Arrivals(Protocol):
     """How many items arrive in each slot."""
 

@@ -43,6 +43,13 @@ BUDGET = vn.Budget(labels=5)
         ({"a": 1}, {"a": yes}, vn.Budget(labels=5, per_day=True), {}, "got a budget per day"),
         ({"a": 1}, {"a": yes}, BUDGET, {"target": 1.0}, "got target 1.0"),
         ({"a": 1}, {"a": yes}, vn.Budget(labels=0), {}, "no label was bought"),
+        (
+            {"a": 1},
+            {"a": lambda item: None},
+            BUDGET,
+            {},
+            "no label was bought: of 1 answers none was a label: does the function return it",
+        ),
         ({"a": 1}, {"a": yes}, BUDGET, {"costs": {("x", "x"): 1.0}}, "that verdict is right"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from venire import (
     Run,
     Scheduler,
     World,
+    label_recorded,
+    panel_report,
     simulate,
 )
 from venire.display import block, facts, table
@@ -122,6 +124,31 @@ def test_the_frames_of_a_run_say_what_its_iterators_say(run: Run) -> None:
     labels = run.labels_frame("polars")
     given = [(a.slot, a.item, a.labeler, a.gain) for a in run.assignments()]
     assert labels.select("slot", "item", "labeler", "gain").rows() == given
+
+
+@pytest.mark.parametrize(
+    ("thing", "line"),
+    [
+        (lambda: World.synthetic(seed=3), "World(30 labelers of competence 0.75 to 0.895, classes"),
+        (lambda: Scheduler([Labeler("ann", 0.9)], ["a", "b"], Greedy()), "Scheduler(labelers=1, "),
+        (lambda: label_recorded(votes(500), 300.0), "Labelled(items=500, labels=300, spent=300, "),
+        (lambda: panel_report(votes(50)), "PanelReport(items=50, labels=200, labelers=4, "),
+    ],
+)
+def test_a_result_is_shown_in_a_line(thing: Callable[[], Any], line: str) -> None:
+    """A terminal is not flooded with arrays."""
+    said = repr(thing())
+    assert said.startswith(line)
+    assert len(said) < 150
+
+
+def test_a_batch_and_a_panel_are_shown_as_tables() -> None:
+    said = text_of(label_recorded(votes(), 60.0))
+    assert "expected accuracy" in said
+    assert "... and 20 more" in said
+    said = text_of(panel_report(votes()))
+    assert "change without" in said
+    assert "<m3>" in said
 
 
 def test_a_scheduler_shows_where_it_stands() -> None:

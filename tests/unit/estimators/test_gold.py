@@ -145,3 +145,10 @@ def test_a_stream_drops_gold_with_its_item() -> None:
     assert stream.is_final(0)
     assert stream.labels_[0] == "y"
     assert stream.state.gold == {}
+
+
+def test_gold_of_the_same_items_in_another_type_is_not_passed_over() -> None:
+    rows = [(1, "ann", "p"), (1, "bob", "q"), (2, "ann", "q")]
+    with pytest.raises(InputError, match="gold has the item '1', and the labels have 1"):
+        Auto().fit(rows, gold={"1": "p"})
+    assert Auto().fit(rows, gold={7: "p"}).labels_ == Auto().fit(rows).labels_

@@ -58,10 +58,47 @@ def test_what_is_concluded_must_fit_the_table() -> None:
         vn.MajorityVote().conclude(table, np.ones(2), np.ones(2))
 
 
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ({"competences": [2.0, 0.5]}, "competences with 2 among them, expected probabilities"),
+        ({"competences": [np.nan, 0.5]}, "competences with nan"),
+        ({"posteriors": [[3.0, 1.0], [0.0, 1.0]]}, "posteriors with 3 .* with the sum 1"),
+        (
+            {"posteriors": [[0.1, 0.1], [0.0, 1.0]]},
+            "posteriors that sum to 0.2, expected 1",
+        ),
+        ({"confusions": np.zeros((2, 2, 2))}, "confusions that sum to 0, expected 1"),
+        ({"priors": [1.0, 1.0]}, "priors that sum to 2, expected 1"),
+    ],
+)
+def test_what_is_concluded_must_be_probabilities(found: dict[str, Any], says: str) -> None:
+    right: dict[str, Any] = {"competences": [0.9, 0.5], "posteriors": np.full((2, 2), 0.5)}
+    with pytest.raises(InputError, match=says):
+        vn.MajorityVote().conclude(vn.as_table(ROWS), **(right | found))
+
+
+class Forgetful(vn.MajorityVote):
+    def fit(self, labels: Any) -> Any:
+        super().fit(labels)
+
+
+def test_a_fit_that_returns_nothing_is_told_so() -> None:
+    learning = vn.LearnWhileServing(estimator=Forgetful())
+    for use in (
+        lambda: Forgetful().fit(ROWS),
+        lambda: vn.simulate(vn.World.synthetic(seed=0), "greedy", learning, slots=20),
+    ):
+        with pytest.raises(InputError, match="fit returned NoneType, expected the estimator"):
+            use()
+
+
 @pytest.mark.parametrize("method", [vn.MajorityVote, vn.WeightedMajority, vn.DawidSkene])
 def test_three_arrays(method: Any) -> None:
     arrays = tuple(zip(*ROWS, strict=True))
     assert method().fit(*arrays).labels_ == method().fit(ROWS).labels_
+    named = dict(zip(("tasks", "workers", "labels"), arrays, strict=True))
+    assert method().fit(**named).labels_ == method().fit(ROWS).labels_
     assert method().fit_predict(*map(np.array, arrays)) == method().fit(ROWS).labels_
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -294,6 +297,71 @@ def test_the_papers_learning_over_ten_seeds() -> None:
     assert found[45][0] >= 0.985
     assert found[45][0] > max(found[15][0], found[165][0])
     assert found[15][1] > found[45][1] > found[165][1]
+
+
+ROWS = [("a", "ann", "p"), ("a", "bob", "q"), ("b", "ann", "q"), ("b", "bob", "q")]
+TRUTH = {"a": "p", "b": "q"}
+
+
+def test_a_recorded_world_takes_labels_of_any_form_and_skills_by_name() -> None:
+    """A mapping was once read by its keys, so that the names of labelers were competences."""
+    world = World.recorded(ROWS, TRUTH, {"bob": 0.7, "ann": 0.9})
+    assert world.competences.tolist() == [0.9, 0.7]
+    fitted = OneCoin().fit([(item, {"ann": 39, "bob": 97}[who], said) for item, who, said in ROWS])
+    world = World.recorded(fitted.table_, TRUTH, fitted.skills_, arrivals="fixed:2")
+    assert world.competences.tolist() == fitted.competences_.tolist()
+    assert len(world.items(7)) == 14
+
+
+@pytest.mark.parametrize(
+    ("truth", "competences", "options", "says"),
+    [
+        (TRUTH, [0.9], {}, "got 1 competences, expected 2"),
+        (TRUTH, [0.9, 39], {}, "labeler 'bob' has competence 39, expected a probability"),
+        (TRUTH, [0.9, np.nan], {}, "labeler 'bob' has competence nan"),
+        (TRUTH, {"ann": 0.9}, {}, "no competence of labeler 'bob'"),
+        ({"z": "p"}, [0.9, 0.8], {}, "the truth, 'z': 'p' .* is that of no item"),
+        ({"a": "P"}, [0.9, 0.8], {}, r"items such as 'a' and the classes \['p', 'q'\]"),
+        (TRUTH, [0.9, 0.8], {"arrivals": 5}, "got arrivals=5, expected a name such as 'poisson:5'"),
+        (TRUTH, [0.9, 0.8], {"seed": 1.5}, "got the seed 1.5, expected a whole number"),
+    ],
+)
+def test_a_recorded_world_refuses_what_does_not_fit(
+    truth: dict[str, str], competences: Any, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        World.recorded(ROWS, truth, competences, **options)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"world": "synthetic"}, "got world='synthetic', expected such as World.synthetic"),
+        ({"slots": "a"}, "got a horizon of a slots, expected 1 to"),
+        ({"slots": 1.5}, "got a horizon of 1.5 slots"),
+    ],
+)
+def test_simulate_refuses_what_it_cannot_run(given: dict[str, Any], says: str) -> None:
+    usual: dict[str, Any] = {"world": World.synthetic(seed=0)}
+    with pytest.raises(InputError, match=says):
+        simulate(**(usual | given))
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        World.synthetic(seed=4),
+        World.recorded(ROWS, TRUTH, [0.9, 0.8], repeats=False),
+        World.trace([Item("x", 5), Item("y", 9)], [0, 1], [Labeler("ann", 0.9)]),
+    ],
+    ids=["synthetic", "recorded", "trace"],
+)
+def test_worlds_and_runs_are_pickled(world: World) -> None:
+    """As results of a pool of processes, over seeds, are."""
+    run = simulate(world, Greedy(), "while-serving", slots=9)
+    again = pickle.loads(pickle.dumps(run))
+    assert (again.utility, again.regret) == (run.utility, run.regret)
+    assert repr(again) == repr(run)
 
 
 @pytest.mark.slow

@@ -145,9 +145,11 @@ _MANY_CLASSES: Final = 1000
 MOST_CLASSES: Final = 2**15 - 1
 
 _REPEATS: Final = (
-    'drop all rows but one, or keep the first or the last of them (repeats="first" or "last", '
-    "--repeats first or last)"
+    "drop all rows but one, or keep the first or the last of them (--repeats first or last, in "
+    'Python as_table(..., repeats="first"))'
 )
+
+_ALL: Final = "all of the classes (--classes no,yes, in Python as_table(..., classes=[...]))"
 
 #: Told what was taken for what.
 Tell = Callable[[str], object]
@@ -486,7 +488,7 @@ def _alike(names: Names, classes: tuple[Hashable, ...]) -> tuple[Names, tuple[Ha
 def _check_count(classes: tuple[Hashable, ...], column: str, fewest: int) -> None:
     if len(classes) < fewest:
         message = f"every {column} is {classes[0]!r}: one class only, expected at least two"
-        raise Fault(None, f"{message}: declare all of the classes if the others did not occur")
+        raise Fault(None, f"{message}: declare {_ALL} if the others did not occur")
 
 
 def _repeated_row(task: Coded, worker: Coded) -> int | None:

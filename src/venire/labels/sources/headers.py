@@ -292,10 +292,10 @@ def _confusion(names: Sequence[str], sample: Sample, columns: Sequence[str], wha
         across = ", or a column for each judge" if len(columns) == 3 else ""
         return f"{_header(names)}: no column says {asked[place]}; add {columns[place]!r}{across}"
     other = ", or, if each judge has a column, --wide" if len(columns) == 3 else ""
+    python = "as_table(..., columns=[...], wide=True)" if other else "columns=[...]"
     return (
         f"{_header(names)}: cannot tell which columns are {roles}; write --columns with their "
-        f"names, as a guess --columns {','.join(map(str, guess))}{other} (in Python columns=[...]"
-        f"{', wide=True' if other else ''})"
+        f"names, as a guess --columns {','.join(map(str, guess))}{other} (in Python {python})"
     )
 
 
