@@ -276,8 +276,8 @@ class World:
         p = 0.9 - 0.005 * np.arange(1, 31) if competences is None else np.asarray(competences)
         most = np.broadcast_to(capacity, len(p)).tolist()
         panel = tuple(Labeler(f"m{i + 1}", round(float(v), 12), most[i]) for i, v in enumerate(p))
-        draw = _Drawn(_flow(arrivals), _weights(weights), classes)
         later = tuple((int(slot), tuple(map(float, levels))) for slot, levels in changes)
+        draw = _Drawn(_flow(arrivals), _weights(weights))
         return cls(panel, tuple(range(1, classes + 1)), seed, draw, changes=later)
 
     @classmethod
@@ -396,31 +396,27 @@ class _Drawn:
 
     flow: Arrivals
     weights: Floats
-    classes: int
 
     def __call__(self, world: World, slots: int) -> Items:
-        arrival = arrivals_of(self.flow.draw(world.rng(0), slots))
-        weight = self.weights[world.rng(1).integers(len(self.weights), size=len(arrival))]
-        truth = world.rng(2).integers(self.classes, size=len(arrival)).astype(np.int16)
-        return Items(arrival, weight, truth)
+        arrival, weight = self._arrive(world, slots)
+        return Items(arrival, weight, _truth(world, len(arrival)))
+
+    def _arrive(self, world: World, slots: int, most: int | None = None) -> Any:
+        arrival = arrivals_of(self.flow.draw(world.rng(0), slots))[:most]
+        return arrival, self.weights[world.rng(1).integers(len(self.weights), size=len(arrival))]
 
 
 @dataclass(frozen=True, eq=False)
-class _Replayed:
+class _Replayed(_Drawn):
     """The items of `World.recorded`."""
 
-    flow: Arrivals
-    weights: Floats
     names: Names
     known: NDArray[np.int16]
     masks: Masks
     repeats: bool
 
     def __call__(self, world: World, slots: int) -> Items:
-        arrival = arrivals_of(self.flow.draw(world.rng(0), slots))
-        if not self.repeats:
-            arrival = arrival[: len(self.names)]
-        weight = self.weights[world.rng(1).integers(len(self.weights), size=len(arrival))]
+        arrival, weight = self._arrive(world, slots, None if self.repeats else len(self.names))
         source = _pick(world.rng(2), len(self.names), len(arrival), self.repeats)
         ids = None if self.repeats else tuple(self.names[i] for i in source)
         masks = self.masks.take(source)
@@ -438,12 +434,13 @@ class _Listed:
     masks: Masks
 
     def __call__(self, world: World, slots: int) -> Items:
-        latent = self.truth
-        if latent is None:
-            drawn = world.rng(2).integers(len(world.classes), size=len(self.names))
-            latent = drawn.astype(np.int16)
-        none, given = np.zeros(0, np.int32), self.truth is not None
-        return Items(self.slots, self.weights, latent, given, self.names, none, self.masks)
+        truth = _truth(world, len(self.names)) if self.truth is None else self.truth
+        known, none = self.truth is not None, np.zeros(0, np.int32)
+        return Items(self.slots, self.weights, truth, known, self.names, none, self.masks)
+
+
+def _truth(world: World, items: int) -> NDArray[np.int16]:
+    return world.rng(2).integers(len(world.classes), size=items).astype(np.int16)
 
 
 def _levels(
