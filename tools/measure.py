@@ -25,7 +25,7 @@ __all__ = ["CEILINGS", "above", "measure"]
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
     "modules": 398,
-    "lines": 88_650,
+    "lines": 88_850,
     "largest folders": 20,
     "lines of a file": 650,
     "lines of the file of Algorithm 1": 155,
