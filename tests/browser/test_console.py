@@ -104,6 +104,15 @@ def test_an_operator_finds_an_item_and_reads_its_story(page: Any, process: Proce
         assert told in story
     assert page.locator("svg polyline").count() == 2
     assert "The belief began" in (page.get_attribute("figure svg", "aria-label") or "")
+    page.set_viewport_size({"width": 360, "height": 780})
+    cut = page.evaluate("""() => {
+      const picture = document.querySelector("figure svg");
+      const edge = picture.closest("section").getBoundingClientRect();
+      if (getComputedStyle(picture).overflow !== "visible") return -1;
+      const texts = [...picture.querySelectorAll("text")];
+      return texts.filter((one) => one.getBoundingClientRect().left < edge.left).length;
+    }""")
+    assert cut == 0  # 100 % is not to be read as 0 %
 
 
 def test_a_payload_is_never_executed(page: Any, process: Process) -> None:

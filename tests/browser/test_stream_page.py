@@ -71,6 +71,17 @@ def test_plotly_draws_every_chart_without_inline_styles(overview: Any, process: 
     assert "unsafe" not in policy
 
 
+def test_numbers_beside_a_chart_are_not_printed_over_those_below(overview: Any) -> None:
+    drawn(overview)
+    over = overview.evaluate("""() => [...document.querySelectorAll(".drawing")].filter((plot) => {
+      const box = (one) => one.getBoundingClientRect();
+      const boxes = (of) => [...plot.querySelectorAll(of)].map(box).filter((one) => one.height);
+      const lowest = Math.max(...boxes(".ytick text").map((one) => one.bottom));
+      return boxes(".xtick text").some((one) => one.top < lowest - 1);
+    }).length""")
+    assert over == 0
+
+
 def test_a_chart_is_read_by_keyboard(overview: Any) -> None:
     drawn(overview)
     chart = overview.get_by_role("img", name="time to the verdict")

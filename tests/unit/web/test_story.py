@@ -14,9 +14,12 @@ from venire.server.messages import (
     ExitView,
     Explanation,
     Given,
+    GoldSaid,
+    GoldView,
     ItemView,
+    RevisionView,
 )
-from venire.server.pages.story import _asked, story_of
+from venire.server.pages.story import _asked, chart_of, story_of
 from venire.server.store.maintenance.export import agreeing
 
 
@@ -87,3 +90,51 @@ def test_a_story_says_that_somebody_was_asked_again() -> None:
     given = Given(1, 0, 0.0, "ann", -17.4, 2e-5, (Alternative("x", 0.1),))
     assert _asked(given, False) == "ann was asked."
     assert _asked(given, True).startswith("ann was asked again: the work had been given back")
+
+
+def golden(label: str, at: float, *earlier: GoldSaid) -> GoldView:
+    return GoldView("i", label, at, "review", "chief", None, earlier)
+
+
+def item_with(
+    shares: dict[str, float], gold: GoldView | None, *revisions: RevisionView
+) -> tuple[ItemView, list[Belief]]:
+    """An item that left at 2 by these beliefs, and what was said of it since."""
+    verdict = max(shares, key=lambda name: shares[name])
+    exit = ExitView(1, "i", verdict, shares[verdict], 2, ExitReason.CONFIDENT, 0, 1, 2.0)
+    about = None, (), 0, 0.0, (), verdict, shares[verdict], None, ()
+    item = ItemView("i", ItemStatus.LEFT, "text", 1.0, *about, exit, revisions, gold_said=gold)
+    even = dict.fromkeys(shares, 1 / len(shares))
+    beliefs = [Belief(1, 0, 0.0, "arrived", even), Belief(2, 1, 1.0, "label", shares, "ann", "ok")]
+    return item, beliefs
+
+
+def ends(item: ItemView, beliefs: list[Belief]) -> dict[str, float | None]:
+    """Where the curves of the picture end."""
+    chart = chart_of(item, beliefs)
+    assert chart is not None
+    return {curve.name: curve.last for curve in chart.curves}
+
+
+def test_the_picture_ends_with_what_the_page_says() -> None:
+    shares = {"ok": 0.9, "toxic": 0.06, "threat": 0.04}
+    revision = RevisionView(1, "i", "ok", 0.9, "toxic", 0.7, 2, 3, 3.0)
+    certain = {"ok": 1.0, "toxic": 0.0, "threat": 0.0}
+    assert ends(*item_with(shares, None)) == shares
+    assert ends(*item_with(shares, golden("ok", 3.0))) == certain
+    assert ends(*item_with(shares, golden("ok", 1.5))) == certain  # known before it left
+    assert ends(*item_with(shares, None, revision)) == {"toxic": 0.7, "ok": None, "threat": None}
+    two, beliefs = item_with({"ok": 0.9, "toxic": 0.1}, None, revision)
+    assert ends(two, beliefs) == pytest.approx({"toxic": 0.7, "ok": 0.3})
+
+
+def test_gold_that_agrees_is_told_and_gold_that_differs_is_told_once() -> None:
+    shares = {"ok": 0.9, "toxic": 0.1}
+    item, beliefs = item_with(shares, golden("ok", 3.0))
+    told = Explanation("i", 0, (), (), item.exit, "so", True, tuple(beliefs))
+    said = [line.text for line in story_of(item, told) if line.at == 3.0]
+    assert said == ["Somebody trusted said ok: that is certain."]
+    revision = RevisionView(1, "i", "ok", 0.9, "toxic", 1.0, 2, 3, 3.0)
+    item, beliefs = item_with(shares, golden("toxic", 3.0), revision)
+    said = [line.text for line in story_of(item, told) if line.at == 3.0]
+    assert said == ["The verdict was revised from ok to toxic, by gold."]

@@ -136,7 +136,7 @@ class ConsoleRoutes(PageRoutes):
             explained = await self._gate.long_poll(request, service.explain(stream, item, True))
             told |= {
                 "lines": story_of(shown, explained, await self._costs_at(stream, shown)),
-                "chart": chart_of(explained.beliefs),
+                "chart": chart_of(shown, explained.beliefs),
                 "complete": explained.complete,
             }
         page = "story.html" if how == "part" else "item.html"

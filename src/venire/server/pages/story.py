@@ -7,9 +7,8 @@ put into sentences, in the order of time, and into the points of a chart.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from venire.server.messages import (
     Belief,
@@ -32,8 +31,7 @@ SAME: Final = 1e-6
 WIDTH, HEIGHT, LEFT, BOTTOM = 720, 220, 44, 26
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A sentence of the story: when, what kind of thing happened, and what."""
 
     at: float
@@ -41,17 +39,15 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """The probability of a class over time: its name, the points of its line, where it ends."""
+class Curve(NamedTuple):
+    """The probability of a class over time: its name, its lines, where it ends if that is known."""
 
     name: str
-    points: str
-    last: float
+    lines: tuple[str, ...]
+    last: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """The picture: curves, the names below, and one sentence for those who cannot see it."""
 
     curves: tuple[Curve, ...]
@@ -86,13 +82,18 @@ def story_of(
         said = f"The verdict was revised from {revision.before} to {revision.verdict}"
         why = "by gold" if revision.confidence == 1 else f"at {percent(revision.confidence)}"
         lines.append(Line(revision.at, "revised", f"{said}, {why}."))
-    order = ["arrived", "asked", "learned", "label", "enough", "left", "routed", "late", "revised"]
+    told_at = {revision.at for revision in item.revisions}
+    for at, label in _gold(item).items():
+        if at not in told_at:
+            lines.append(Line(at, "gold", f"Somebody trusted said {label}: that is certain."))
+    order = ["arrived", "asked", "learned", "label", "enough", "gold", "left", "routed", "late"]
+    order.append("revised")
     return sorted(lines, key=lambda line: (line.at, order.index(line.kind)))
 
 
 def _arrived(item: ItemView) -> str:
-    only = "" if item.eligible is None else f" Only {_names(item.eligible)} may label it."
-    barred = f" {_names(item.excluded)} may not label it." if item.excluded else ""
+    only = "" if item.eligible is None else f" Only {', '.join(item.eligible)} may label it."
+    barred = f" {', '.join(item.excluded)} may not label it." if item.excluded else ""
     return f"It arrived in slot {item.arrived_slot}, worth {item.weight:g}.{only}{barred}"
 
 
@@ -207,41 +208,66 @@ def _by_costs(item: ItemView, told: Explanation, costs: Sequence[Mapping[str, An
     )
 
 
-def chart_of(beliefs: Sequence[Belief]) -> Chart | None:
-    """The picture of how the belief moved; None if it never did.
+def _gold(item: ItemView) -> dict[float, str]:
+    """What somebody trusted said, by when."""
+    gold = item.gold_said
+    return {one.at: one.label for one in gold.earlier} | {gold.at: gold.label} if gold else {}
 
-    >>> chart_of([]) is None
-    True
+
+def _moves(item: ItemView, beliefs: Sequence[Belief]) -> list[tuple[float, str, dict[str, float]]]:
+    """When the belief moved, why, and to what: by the log, and by gold and revisions since.
+
+    Of a revision the store keeps the probability of its verdict alone; of two classes that is all.
     """
-    if len(beliefs) < 2:
+    moves = [(b.at, b.labeler or b.why, b.posterior) for b in beliefs]
+    if not moves or item.exit is None:
+        return moves
+    classes, gold = tuple(moves[0][2]), _gold(item)
+    for at, label in gold.items():
+        certain = {name: float(name == label) for name in classes}
+        moves.append((max(at, item.exit.at), "gold", certain))
+    for one in item.revisions:
+        if one.verdict is not None and one.at not in gold:
+            rest = dict.fromkeys(classes if len(classes) == 2 else (), 1 - one.confidence)
+            moves.append((one.at, "revised", rest | {one.verdict: one.confidence}))
+    return sorted(moves, key=lambda move: move[0])
+
+
+def chart_of(item: ItemView, beliefs: Sequence[Belief]) -> Chart | None:
+    """The picture of how the belief moved until today; None if it never did."""
+    moves = _moves(item, beliefs)
+    if len(moves) < 2:
         return None
-    last = beliefs[-1].posterior
-    names = sorted(last, key=lambda name: -last[name])[:CURVES]
-    step = (WIDTH - LEFT) / len(beliefs)
-    places = [LEFT + step * k for k in range(len(beliefs))]
+    lately = {name: p for _, _, shares in moves for name, p in shares.items()}
+    first, last = moves[0][2], moves[-1][2]
+    names = sorted(lately, key=lambda name: (name not in last, -lately[name]))[:CURVES]
+    step = (WIDTH - LEFT) / len(moves)
+    places = [LEFT + step * k for k in range(len(moves))]
     curves = tuple(
-        Curve(name, _points(places, [b.posterior[name] for b in beliefs]), last[name])
+        Curve(name, _lines(places, [shares.get(name) for _, _, shares in moves]), last.get(name))
         for name in names
     )
-    ticks = tuple((x, b.labeler or b.why) for x, b in zip(places, beliefs, strict=True))
-    (first, p), (final, q) = _most(beliefs[0].posterior), _most(last)
+    ticks = tuple((x, why) for x, (_, why, _) in zip(places, moves, strict=True))
+    (begun, p), (ended, q) = _most(first), _most(last)
     return Chart(
         curves,
         ticks,
-        f"The belief began with {first} at {percent(p)} and ended with {final} at {percent(q)}, "
-        f"after {sum(b.why == 'label' for b in beliefs)} labels.",
+        f"The belief began with {begun} at {percent(p)} and ended with {ended} at {percent(q)}, "
+        f"in {len(moves)} steps.",
     )
 
 
-def _points(places: Sequence[float], values: Sequence[float]) -> str:
-    """A line that stays at each value until the next."""
+def _lines(places: Sequence[float], values: Sequence[float | None]) -> tuple[str, ...]:
+    """Lines that stay at each value until the next; none where the value is not known."""
     found: list[str] = []
-    for k, (x, p) in enumerate(zip(places, values, strict=True)):
-        y = f"{10 + (1 - p) * (HEIGHT - BOTTOM - 10):.1f}"
-        if k:
-            found.append(f"{x:.1f},{found[-1].partition(',')[2]}")
-        found.append(f"{x:.1f},{y}")
-    return " ".join([*found, f"{WIDTH},{found[-1].partition(',')[2]}"])
+    before = None
+    for x, end, p in zip(places, [*places[1:], WIDTH], values, strict=True):
+        if p is not None:
+            y = f"{10 + (1 - p) * (HEIGHT - BOTTOM - 10):.1f}"
+            line = "" if before is None else f"{found.pop()} "
+            found.append(f"{line}{x:.1f},{y} {end:.1f},{y}")
+        before = p
+    return tuple(found)
 
 
 def _after_labels(beliefs: Sequence[Belief]) -> dict[str, tuple[Belief, Belief]]:
@@ -252,7 +278,3 @@ def _after_labels(beliefs: Sequence[Belief]) -> dict[str, tuple[Belief, Belief]]
 
 def _most(posterior: dict[str, float]) -> tuple[str, float]:
     return max(posterior.items(), key=lambda pair: pair[1])
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -43,7 +43,7 @@ function layout(chart, colour) {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: colour.quiet },
     hoverlabel: { bgcolor: colour.card, bordercolor: colour.line, font: { color: colour.ink, size: 12 } },
-    xaxis: { ...axis, type: chart.over ? "linear" : "date", nticks: 4, showgrid: false, tickformat: ticks(chart), hoverformat: chart.over ? ",d" : "%b %-d %H:%M:%S" },
+    xaxis: { ...axis, ticks: "outside", ticklen: 7, tickcolor: "rgba(0,0,0,0)", type: chart.over ? "linear" : "date", nticks: 4, showgrid: false, tickformat: ticks(chart), hoverformat: chart.over ? ",d" : "%b %-d %H:%M:%S" },
     yaxis: { ...axis, range: [low, low + (high - low) * (chart.stacked ? 1 : 1.06)], nticks: 4, tickformat: FORMATS[chart.unit], ticksuffix: chart.unit === "seconds" ? " s" : "" },
   };
 }
