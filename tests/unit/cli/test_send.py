@@ -100,6 +100,46 @@ def test_options(more: list[str], says: str, capsys: pytest.CaptureFixture[str])
     assert says in capsys.readouterr().err
 
 
+def test_an_interruption_says_what_arrived(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "posts.csv"
+    path.write_text("id,text\n" + "".join(f"p{n},hello {n}\n" for n in range(1500)))
+
+    class Interrupted:
+        def __init__(self, *address: str) -> None:
+            self.requests = 0
+
+        def __enter__(self) -> Interrupted:
+            return self
+
+        def __exit__(self, *error: object) -> None: ...
+
+        def stream(self, stream: str) -> None: ...
+
+        def add_items(self, stream: str, items: Any) -> dict[str, int]:
+            self.requests += 1
+            if self.requests == 3:
+                raise KeyboardInterrupt
+            return {"created": len(items), "exists": 0}
+
+    monkeypatch.setattr("venire.client.Client", Interrupted)
+    assert main(["send", "posts", str(path), "--key", "k"]) == 130
+    said = capsys.readouterr().err
+    assert said == "1,000 items sent so far; the same command goes on\ninterrupted\n"
+
+
+def test_a_row_that_is_refused_says_nothing_of_the_others() -> None:
+    class Refusing:
+        def add_items(self, stream: str, items: Any) -> Any:
+            said = "item 'a' exists with different content: nothing in the request was accepted"
+            raise ServerError(409, "conflict", said)
+
+    client: Any = Refusing()
+    with pytest.raises(InputError, match=r"exists with different content$"):
+        _post(client, "posts", [{"id": "a"}])
+
+
 def test_names_of_labelers_and_numbers(tmp_path: Path) -> None:
     path = tmp_path / "posts.csv"
     path.write_text("id,text,weight,eligible\na,Buy!,20,ann | bob\nb,See you,,\n")
