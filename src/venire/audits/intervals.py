@@ -202,7 +202,7 @@ def mean_interval(
 
 
 def _share(which: NDArray[np.bool_], w: Floats) -> float:
-    return min(1.0, float(w[which].sum()))
+    return 1.0 if which.all() else min(1.0, float(w[which].sum()))  # not 1 less a rounding
 
 
 def _share_interval(

@@ -81,6 +81,13 @@ def test_unequal_weights_widen_and_shift() -> None:
     assert got.width > mean_interval(np.array([1.0, 0] * 20), 0.95).width
 
 
+@given(st.lists(st.floats(1, 50), min_size=2, max_size=60), st.sampled_from([0.0, 1.0]))
+@settings(deadline=None)
+def test_a_share_of_all_or_none_is_exact(weights: list[float], value: float) -> None:
+    got = mean_interval(np.full(len(weights), value), 0.95, None, np.array(weights))
+    assert got.estimate == value  # no 0.9999999999999999, which a page shows as >99.9 %
+
+
 @pytest.mark.parametrize("share", [0.02, 0.3])
 def test_ties_hold_as_often_as_promised(share: float) -> None:
     rng = np.random.default_rng(1)
