@@ -61,6 +61,11 @@ def make_stream(page: Any, check_access: Callable[[Any, str], None]) -> None:
     page.click("#settings button.primary")
     page.wait_for_selector("#set-name-hint.wrong")  # said beside the field, and nothing is made
     page.fill("#set-name", "posts")
+    assert "`" not in "".join(page.locator("#settings small").all_text_contents())
+    page.fill("#set-classes", "toxic\nok")  # guidelines about other classes are not for labelers
+    assert page.input_value("#set-guidelines") == ""
+    page.fill("#set-classes", "remove\nkeep")
+    assert "**remove**" in page.input_value("#set-guidelines")
     page.fill("#set-min_labels", "1")
     page.fill("#set-max_overlap", "1")
     page.click("text=Money and time")
@@ -81,7 +86,7 @@ def send(page: Any, file: Path, check_access: Callable[[Any, str], None]) -> Non
     ]
     with file.open("w", newline="") as written:
         csv.writer(written).writerows(rows)
-    for added in (f"{POSTS} items added, 1 rows refused", f"{POSTS} were there already"):
+    for added in (f"{POSTS} items added, 1 row refused", f"{POSTS} were there already"):
         page.set_input_files("#file", str(file))
         page.click("#upload button")
         page.wait_for_selector(f"#upload-said:has-text('Done'):has-text('{added}')")
@@ -210,6 +215,8 @@ def test_costs_panel_and_layout_are_tables_with_a_preview(
     costs.get_by_role("button", name="Add a row").click()
     costs.get_by_label("truth").select_option("remove")
     costs.get_by_label("verdict").select_option("keep")
+    page.click("#settings .save button.primary")
+    page.wait_for_selector("#set-costs-hint:has-text('row 1, cost: ')")
     costs.get_by_label("cost", exact=True).fill("20")
     shown = costs.locator(".preview tr >> nth=2").locator("th, td").all_inner_texts()
     assert shown == ["remove", "20", "0"]

@@ -57,7 +57,8 @@ function blame(error, done = "saved") {
   const faults = error?.faults ?? (error ? [{ where: "", message: error.message }] : []);
   const told = faults.map(({ where, message }) => {
     const field = about(where.replace(/^body\.?/, "")) ?? named(message) ?? only;
-    if (field) tell(field, message);
+    const [, row, part] = /\.(\d+)(?:\.(\w+))?$/.exec(where) ?? [];
+    if (field) tell(field, row ? `row ${Number(row) + 1}${part ? `, ${part}` : ""}: ${message}` : message);
     return field;
   }).filter(Boolean);
   told[0]?.focus();

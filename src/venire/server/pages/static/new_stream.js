@@ -10,6 +10,16 @@ async function create(body, type) {
   return null;
 }
 
+const guidelines = form.elements.guidelines;
+const templates = guidelines.value;
+
+form.elements.classes.addEventListener("input", ({ target }) => {
+  // What the template says of classes that are not there is not said to labelers.
+  const classes = new Set(valueOf(target));
+  const gone = [...templates.matchAll(/\*\*(.+?)\*\*/g)].some(([, name]) => !classes.has(name));
+  if (guidelines.value === (gone ? templates : "")) guidelines.value = gone ? "" : templates;
+});
+
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (!readable()) return;

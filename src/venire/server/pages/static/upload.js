@@ -102,8 +102,8 @@ function list(refused) {
 
 function report(done) {
   const parts = [`${state.created.toLocaleString("en")} items added`];
-  if (state.exists) parts.push(`${state.exists.toLocaleString("en")} were there already`);
-  if (state.refused) parts.push(`${state.refused.toLocaleString("en")} rows refused`);
+  if (state.exists) parts.push(`${state.exists.toLocaleString("en")} ${state.exists === 1 ? "was" : "were"} there already`);
+  if (state.refused) parts.push(`${state.refused.toLocaleString("en")} ${state.refused === 1 ? "row" : "rows"} refused`);
   said.textContent = `${done ? "Done: " : ""}${parts.join(", ")}`;
   bar.value = state.blob.size ? state.at / state.blob.size : 1;
 }
