@@ -13,6 +13,7 @@ import typer
 
 from venire.cli.shared import AsJson, screen
 from venire.cli.shared.stores import StorageUrl, chosen_stream, open_guest
+from venire.connectors.traces import PROGRAMS as TRACES
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from venire.server.store import Storage
 
 
-#: Programs that are read over HTTP, those of `connectors.traces`, which --help need not import.
-TRACED = ("phoenix", "mlflow", "langfuse")
+#: Programs that keep traces; a connector of theirs is one file more.
+TRACED = tuple(TRACES)
 PROGRAMS = ("label-studio", "inspect", *TRACED)
 
-PROGRAM = "Where the labels are: label-studio, inspect, phoenix, mlflow or langfuse."
+PROGRAM = f"Where the labels are: {', '.join(PROGRAMS[:-1])} or {PROGRAMS[-1]}."
 FILE = (
     "What Label Studio exported, JSON or JSON-MIN; a log of inspect in JSON, or a folder of logs; "
     "or the address of the others."
@@ -86,9 +87,7 @@ def importing(
         _logged(file, name, to, as_json)
         return
     if project is not None or name is not None or gold is not None:
-        raise InputError(
-            "--project, --name and --gold are for phoenix, mlflow and langfuse: drop them"
-        )
+        raise InputError(f"--project, --name and --gold are for {', '.join(TRACED)}: drop them")
     check_targets([to], [Path(file)])
     found = read_export(Path(file), control)
     if not found.labels:
@@ -154,10 +153,10 @@ def _traced(source: Source, url: str, to: Path, gold: Path | None, as_json: bool
 
 
 STREAM = "Which stream. [default: the only one]"
-WHAT = "labels, verdicts, revisions, gold, notes, log, label-studio, phoenix, mlflow, langfuse."
+WHAT = f"labels, verdicts, revisions, gold, notes, log, label-studio, {', '.join(TRACED)}."
 TO = (
     "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset. With "
-    "phoenix, mlflow, langfuse: the address of the program."
+    f"{', '.join(TRACED)}: the address of the program."
 )
 PROBABILITIES = "With verdicts: also the probability of each class, by all labels of today."
 LABEL_CONFIG = "With label-studio: the project's labelling config (XML), for the names of its tags."
@@ -205,9 +204,7 @@ def export(
         _traces_with(source_of(what, target, project, name), verdicts, skills, as_json)
         return
     if skills is not None or project is not None or name is not None:
-        raise InputError(
-            "--skills, --project and --name are for --what phoenix, mlflow or langfuse"
-        )
+        raise InputError(f"--skills, --project and --name are for --what {', '.join(TRACED)}")
     to = Path(target)
     chosen = _control(what, label_config, control)
     if verdicts is not None or tasks is not None:
