@@ -236,6 +236,10 @@ class Registry:
         """Raise `InputError` for an item whose id is not new."""
         seen: set[ItemId] = set()
         for item in items:
+            if not isinstance(item, Item):
+                raise InputError(
+                    f"got the item {item!r}, expected such as Item('post-1', weight=8)"
+                )
             if item.id in self.row or item.id in self.left or item.id in seen:
                 raise InputError(f"item {item.id!r} has arrived before, expected a new id")
             seen.add(item.id)

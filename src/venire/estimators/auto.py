@@ -158,7 +158,10 @@ class Auto(VoteEstimator):
     threads: int | None = None
 
     def fit(self, labels: Any, gold: Gold | None = None, asked: Collection[Hashable] = ()) -> Self:
-        """Find out what is safe, and learn the labelers that far.
+        """Learn the labelers, as far as their labels show it to be safe.
+
+        `labels` is anything that `venire.as_table` takes; or three arrays, `fit(tasks, workers,
+        labels)`.
 
         With `gold`, a mapping of item to class, the class of these items is known, and the verdicts
         on the others are a mixture of what labels alone can mean, and of single labelers, by how

@@ -287,6 +287,7 @@ def test_a_newcomer_after_learning_counts_as_the_others_do() -> None:
     ("call", "says"),
     [
         (lambda s: s.arrive([Item("a"), Item("a")]), "has arrived before"),
+        (lambda s: s.arrive(["a"]), r"got the item 'a', expected such as Item\('post-1', weight=8"),
         (lambda s: s.observe(Label("x", "ann", "ok")), "never arrived"),
         (lambda s: s.observe(Label("x", "who", "ok")), "not on the panel"),
         (lambda s: s.observe(Label("x", "ann", "maybe")), "expected one of"),

@@ -146,6 +146,19 @@ def test_a_policy_that_asks_for_what_there_is_not(what: str, name: str, says: st
         vn.simulate(vn.World.synthetic(seed=0), Curious(), slots=3)
 
 
+@pytest.mark.parametrize("order", [3, [0, 1]])
+def test_a_policy_whose_order_is_of_no_labelers(order: Any) -> None:
+    class Ordered(vn.PythonPolicy):
+        def choose(self, labeler: Any, items: Any, slot: int) -> Any:
+            return items[0]
+
+        def order(self, labelers: Any, slot: int) -> Any:
+            return order
+
+    with pytest.raises(InputError, match="expected a list of some of the labelers"):
+        vn.simulate(vn.World.synthetic(seed=0), Ordered(), slots=3)
+
+
 def test_a_table_is_shown_in_a_line() -> None:
     table = vn.as_table([(i, m, (i + m) % 9) for i in range(500) for m in range(5)])
     assert repr(table) == (

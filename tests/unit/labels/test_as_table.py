@@ -218,3 +218,23 @@ def test_text_views_of_arrow() -> None:
     label = pa.array(["y", "x"], pa.string_view())
     made = as_table(pa.table({"task": [1, 2], "worker": [1, 1], "label": label}))
     assert made.classes == ("x", "y")
+
+
+def test_the_index_of_a_dataframe_is_a_column_if_it_has_a_name() -> None:
+    """A pivot has its items in the index: once they were numbered from 1 instead."""
+    rows = [
+        (f"post-{i}", who, "no" if i % 3 else "yes") for i in range(9) for who in ("ann", "bob")
+    ]
+    long = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    wide = long.pivot(index="task", columns="worker", values="label")
+    expected = as_table(rows)
+    for frame in (
+        wide,
+        long.set_index("task"),
+        long.set_index(["task", "worker"]),
+        long.set_index(["task", "worker"]).label,
+        long.rename_axis(index="row"),
+    ):
+        table = as_table(frame)
+        assert (table.items, table.labelers) == (expected.items, expected.labelers)
+        assert table.said.tolist() == expected.said.tolist()

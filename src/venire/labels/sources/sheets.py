@@ -162,11 +162,24 @@ def _named(source: Any) -> Any:
     kind = type(source).__module__.partition(".")[0]
     if kind == "datasets":
         return _hugging_face(source)
+    if kind == "pandas":
+        return _with_index(source)
     if isinstance(source, Mapping) or kind in FRAMES:
         return source
     if isinstance(source, list | tuple) and source and all(isinstance(r, Mapping) for r in source):
         return _of_records(source)
     return None
+
+
+def _with_index(frame: Any) -> Any:
+    """A dataframe (or a Series) whose items are in an index that has a name, as in a pivot."""
+    index = getattr(frame, "index", None)
+    names = list(getattr(index, "names", (None,)))
+    columns = frame.columns.tolist() if hasattr(frame, "columns") else [frame.name]
+    named = all(isinstance(name, str) and name not in columns for name in names)
+    flat = not any(name is None or isinstance(name, tuple) for name in columns)
+    lacking = not role_names([str(name) for name in columns], ITEM)
+    return frame.reset_index() if named and flat and lacking else frame
 
 
 def _hugging_face(source: Any) -> Any:

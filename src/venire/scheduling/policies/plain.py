@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -148,7 +148,14 @@ class PythonPolicy(_Unchanging):
 
     def _serve(self, desk: Desk, slot: int) -> None:
         now = Situation(desk)
-        for labeler in self.order(now.best_first(), slot):
+        given: Any = self.order(now.best_first(), slot)
+        order = tuple(given) if isinstance(given, Iterable) else (given,)
+        if not all(isinstance(one, LabelerView) for one in order):
+            raise InputError(
+                f"{type(self).__name__}.order returned {given!r:.80}, expected a list of some of "
+                "the labelers that it was given"
+            )
+        for labeler in order:
             while labeler.room > 0 and (items := now.items_for(labeler)):
                 item = self.choose(labeler, items, slot)
                 if item is None:
