@@ -158,10 +158,7 @@ class Auto(VoteEstimator):
     threads: int | None = None
 
     def fit(self, labels: Any, gold: Gold | None = None, asked: Collection[Hashable] = ()) -> Self:
-        """Learn the labelers, as far as their labels show it to be safe.
-
-        `labels` is anything that `venire.as_table` takes; or three arrays, `fit(tasks, workers,
-        labels)`.
+        """Learn the labelers, as far as their labels (`as_table`, or three arrays) show it safe.
 
         With `gold`, a mapping of item to class, the class of these items is known, and the verdicts
         on the others are a mixture of what labels alone can mean, and of single labelers, by how

@@ -307,11 +307,10 @@ class World:
         """
         table = as_table(table)
         most = np.broadcast_to(capacity, len(table.labelers)).tolist()
+        levels = _levels(table.labelers, competences)
         panel = tuple(
             Labeler(str(name), min(max(p, 1e-9), 1 - 1e-9), int(n))
-            for name, p, n in zip(
-                table.labelers, _levels(table.labelers, competences), most, strict=True
-            )
+            for name, p, n in zip(table.labelers, levels, most, strict=True)
         )
         known = _known(table, truth)
         complete = len(table.labeler) == len(table.items) * len(table.labelers)

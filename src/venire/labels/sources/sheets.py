@@ -173,8 +173,7 @@ def _named(source: Any) -> Any:
 
 def _with_index(frame: Any) -> Any:
     """A dataframe (or a Series) whose items are in an index that has a name, as in a pivot."""
-    index = getattr(frame, "index", None)
-    names = list(getattr(index, "names", (None,)))
+    names = list(getattr(getattr(frame, "index", None), "names", (None,)))
     columns = frame.columns.tolist() if hasattr(frame, "columns") else [frame.name]
     named = all(isinstance(name, str) and name not in columns for name in names)
     flat = not any(name is None or isinstance(name, tuple) for name in columns)
