@@ -28,7 +28,7 @@ from venire.engine.replay import follow
 from venire.engine.snapshot import Captured, capture, unpack
 from venire.engine.state import State
 from venire.engine.verbs import Labelling, Settings, Slots
-from venire.engine.views import Pictured, Views
+from venire.engine.views import Readable
 from venire.errors import StateError
 from venire.events import Event, Routed
 from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from venire.estimators.families import Families
 
 
-class Scheduler(Pictured):
+class Scheduler(Readable):
     """Draws labelers for the items of a stream, slot by slot.
 
     Parameters
@@ -104,10 +104,9 @@ class Scheduler(Pictured):
         self.state.file()
 
     def _use(self, state: State) -> None:
-        #: What the parts share. Read it if you must; only the verbs change it.
         self.state = state
         self._labelling, self._slots = Labelling(state), Slots(state)
-        self._settings, self._views = Settings(state), Views(state)
+        self._settings = Settings(state)
 
     # the four verbs
 
@@ -345,158 +344,3 @@ class Scheduler(Pictured):
         """Hand over the log so far and forget it, for a server that stores it."""
         taken, self.state.log = self.state.log, []
         return taken
-
-    # what can be read
-
-    @property
-    def slot(self) -> int:
-        """The slot of now, from 0 on."""
-        return self.state.slot
-
-    @property
-    def log(self) -> list[Event]:
-        """The events since the start, `restore` or the last `drain`."""
-        return self.state.log
-
-    @property
-    def policy(self) -> Policy:
-        """Who labels what."""
-        return self.state.policy
-
-    @property
-    def learning(self) -> Learning | None:
-        """How competences are learned; None: they are given."""
-        return self.state.learning
-
-    @property
-    def c(self) -> float:
-        """The constant of the accuracy proxy."""
-        return self.state.c
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """What a label may say."""
-        return self.state.registry.classes
-
-    @property
-    def bounds(self) -> Bounds:
-        """What holds for every item."""
-        return self.state.raw.bounds
-
-    @property
-    def budget(self) -> Budget | None:
-        """What may be spent."""
-        return self.state.purse.budget
-
-    @property
-    def budget_left(self) -> tuple[float | None, float | None]:
-        """Money and labels left of the budget if all labels in flight come; None: no limit.
-
-        >>> budget = Budget(labels=5, slots=10)
-        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"], budget=budget)
-        >>> s.arrive(Item("post-1", weight=8))
-        >>> len(s.assign()), s.budget_left
-        (1, (None, 4.0))
-        """
-        return self.state.purse.left(self.state.in_flight, self.state.prices)
-
-    @property
-    def multipliers(self) -> tuple[float, float]:
-        """What a unit of money, and a label, cost beside the price, because of the budget."""
-        return self.state.purse.multipliers
-
-    @property
-    def revisions(self) -> int:
-        """How many of the items that left last may be revised."""
-        return self.state.departed.most
-
-    @property
-    def costs(self) -> dict[tuple[Hashable, Hashable], float]:
-        """What errors cost, where it was said."""
-        return dict(self.state.costs)
-
-    @property
-    def families(self) -> dict[LabelerId, Hashable]:
-        """The families of labelers who may share errors, where it was said."""
-        return dict(self.state.families)
-
-    @property
-    def panel(self) -> tuple[Labeler, ...]:
-        """Everybody who is, or was, on the panel."""
-        return tuple(self.state.registry.labelers)
-
-    @property
-    def seated(self) -> tuple[LabelerId, ...]:
-        """The labelers who are on the panel and have not left."""
-        return self._views.seated()
-
-    @property
-    def outstanding(self) -> tuple[ItemId, ...]:
-        """The items that have not left, the earliest arrival first."""
-        return self._views.outstanding()
-
-    @property
-    def competences(self) -> dict[LabelerId, float] | None:
-        """What is believed of each labeler; None while nothing is known."""
-        return self._views.competences()
-
-    @property
-    def by_worth(self) -> tuple[LabelerId, ...]:
-        """Everybody on the panel, those first whose labels are believed to tell the most.
-
-        Among equals those who gave fewer labels since competences were learned last.
-        """
-        return self._views.by_worth()
-
-    @property
-    def in_flight(self) -> tuple[tuple[ItemId, LabelerId], ...]:
-        """The assignments whose labels have not come, the earliest first."""
-        return self._views.in_flight()
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """What the policy counted since it took over, by name; empty for most."""
-        return self._views.counters()
-
-    @property
-    def price(self) -> float | None:
-        """What a unit of evidence cost when work was last handed out; None without prices."""
-        return self._views.price()
-
-    @property
-    def is_filed(self) -> bool:
-        """Whether the next look at the queue need not `file` anything."""
-        return not self.state.raw.queue.stale
-
-    def file(self) -> None:
-        """File every item now if panel, belief or policy changed, so that the next look is quick.
-
-        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
-        >>> s.join(Labeler("bob", 0.8))
-        >>> s.is_filed, s.file(), s.is_filed
-        (False, None, True)
-        """
-        self.state.file()
-
-    def item(self, item: ItemId) -> Item:
-        """An outstanding item."""
-        return self.state.registry.items[self.state.registry.outstanding(item)]
-
-    def verdict(self, item: ItemId) -> Verdict:
-        """What the labels of an item say so far; once it left, only while it may be revised."""
-        return self._views.verdict(item)
-
-    def posterior(self, item: ItemId) -> dict[Hashable, float]:
-        """How probable each class is, by the labels that an outstanding item has so far."""
-        return self._views.posterior(item)
-
-    def ranking(self, labeler: LabelerId, limit: int = 10) -> list[tuple[ItemId, float]]:
-        """What the labeler could be given now, by the gain of one label, the largest first.
-
-        This is Algorithm 1's measure; other policies look at more than that.
-        """
-        return self._views.ranking(labeler, limit)
-
-    def fingerprint(self) -> str:
-        """A digest of the whole state; equal for equal logs."""
-        return self._views.fingerprint()
