@@ -53,7 +53,6 @@ class Alone(NamedTuple):
         )
 
     def record(self) -> dict[str, Any]:
-        """The same for JSON."""
         return {"id": str(self.id), "loss": self.loss, "items": self.items}
 
 

@@ -124,14 +124,12 @@ class Here:
     """
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The result."""
         return function(*arguments)
 
     def share(self, value: Any) -> Any:
         return value
 
     def results(self, handles: Sequence[Any], progress: Progress | None = None) -> list[Any]:
-        """The same."""
         return list(handles)
 
     def finish(self, handles: Sequence[Any], progress: Progress | None = None) -> None:
@@ -145,7 +143,6 @@ class OnDask:
         self._client = client
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The future of a result."""
         return self._client.submit(function, *arguments, pure=False)
 
     def share(self, value: Any) -> Any:

@@ -235,7 +235,6 @@ class Rows(Spread):
         self._place, self.handles = place, list(handles)
 
     def gather(self) -> NDArray[Any]:
-        """All of them as one array."""
         return np.concatenate(self._place.results(self.handles))
 
 
@@ -271,7 +270,6 @@ class PartitionedTable(Partitions):
         return self.spread(of_table, function, *arguments)
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The sum over the tables of an array, or of a tuple of arrays."""
         return self.sum(of_table, function, *arguments)
 
     def kept(self, function: Callable[..., LabelTable], *arguments: Any) -> PartitionedTable:
@@ -280,12 +278,10 @@ class PartitionedTable(Partitions):
         return PartitionedTable(self._place, parts, self._counts, names, self.sources)
 
     def gathered(self, function: Callable[..., LabelTable], *arguments: Any) -> LabelTable:
-        """One table of what a function keeps of each partition."""
         first = Rows(self._place, np.cumsum([0, *self._counts[:-1]]).tolist())
         return joined(self._place.results(self._map(of_table, function, first, *arguments)))
 
     def model(self, kind: type[Any]) -> Any:
-        """A model over all partitions."""
         return SpreadModel(self, kind)
 
     def spread(self, function: Callable[..., Any], *arguments: Any) -> Rows:
@@ -303,7 +299,6 @@ class PartitionedTable(Partitions):
         return self._place.results(level)[0]
 
     def pieces(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        """What a function of each table returns, brought here one after the other."""
         for i in range(len(self._parts)):
             one = self._map(of_table, function, *arguments, only=[i])
             yield self._place.results(one)[0]
@@ -334,7 +329,6 @@ class PartitionedTable(Partitions):
 
     @property
     def start(self) -> NDArray[np.int64]:
-        """Where the labels of each item begin, gathered."""
         return self._whole.start
 
     @property
@@ -343,12 +337,10 @@ class PartitionedTable(Partitions):
 
     @property
     def said(self) -> Codes:
-        """What each label says, gathered."""
         return self._whole.said
 
     @property
     def item(self) -> NDArray[np.int64]:
-        """The item of each label, gathered."""
         return self._whole.item
 
     def __repr__(self) -> str:
@@ -417,7 +409,6 @@ class SpreadModel:
         return self._counts(*self._table.sum(_weighed, self._kind, posteriors))
 
     def expect(self, *parameters: Floats) -> tuple[float, Any]:
-        """Log-likelihood and counts."""
         height, *counts = self._table.sum(_expected, self._kind, *parameters)
         return float(height), self._counts(*counts)
 

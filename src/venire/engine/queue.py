@@ -113,11 +113,9 @@ class Visits:
     # state
 
     def state(self) -> list[int]:
-        """The counts, beside `labelled`."""
         return [self.came, self.again, self.last, self.longest]
 
     def restore(self, counts: Iterable[int], labelled: NDArray[Any]) -> None:
-        """Continue from there."""
         self.came, self.again, self.last, self.longest = counts
         self.labelled = labelled.astype(np.int64)
 

@@ -58,11 +58,9 @@ class Heard:
 
     @property
     def labelers(self) -> NDArray[np.int64]:
-        """Who gave each label."""
         return np.array(self._labelers, np.int64)
 
     def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Items, labelers and classes."""
         return np.array(self._items, np.int64), self.labelers, np.array(self._said, np.int64)
 
     def copy(self) -> Heard:
@@ -162,7 +160,6 @@ class Departed:
     # state
 
     def copy(self) -> Departed:
-        """An independent copy."""
         other = Departed(self.most)
         other.items = dict(self.items)
         return other
@@ -415,7 +412,6 @@ class Registry:
         }
 
     def state(self) -> dict[str, Any]:
-        """Everything in plain values."""
         lists = {name: list(values) for name, values in self.lists().items()}
         return lists | {"arrived": self.arrived}
 

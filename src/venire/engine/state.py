@@ -96,7 +96,6 @@ class State:
         return self.bounded.queue
 
     def file(self) -> None:
-        """File every item again if panel, belief or policy changed."""
         self.raw.refresh(self.slot)
 
     @property
@@ -139,7 +138,6 @@ class State:
         return self.raw.queue.desk.panel["inflight"].astype(np.int64)
 
     def charge(self) -> None:
-        """Tell the queue what labels cost now, by their prices and the budget."""
         self.raw.queue.charge(self.purse.charge(self.prices, self.in_flight))
 
     def spend(self, made: range) -> None:

@@ -78,15 +78,12 @@ class Monitor:
 
     @property
     def done(self) -> bool:
-        """Whether to stop."""
         return self.reason is not None
 
     @property
     def converged(self) -> bool:
-        """Whether it stopped because the parameters no longer changed."""
         return self.reason == "converged"
 
     @property
     def n_iter(self) -> int:
-        """How many iterations were reported."""
         return len(self.history)

@@ -373,7 +373,6 @@ class DawidSkene(BaseEstimator):
         return self._settle(table, skills, posteriors, log_likelihood, climb.monitor, *found)
 
     def learns_priors(self) -> bool:
-        """Whether the class frequencies are learned."""
         return isinstance(self.class_prior, str) and self.class_prior == "learned"
 
     def _first(self, model: FullModel) -> Soft:
@@ -424,12 +423,10 @@ class _Climb:
         self._check_names(self._climb(self.monitor, soft))
 
     def expect(self) -> tuple[float, Soft]:
-        """Log-likelihood, gold and history included, and all soft counts."""
         total, soft = self.model.expect(self.confusions, self.priors)
         return total + self._of_fixed(), self._with_fixed(soft)
 
     def conclude(self) -> tuple[float, Any]:
-        """Log-likelihood, and the posteriors of all items."""
         total, _, posteriors = self.model.conclude(self.confusions, self.priors)
         return total + self._of_fixed(), posteriors
 

@@ -222,7 +222,6 @@ class OneCoin(BaseEstimator):
         )
 
     def learns_priors(self) -> bool:
-        """Whether the class frequencies are learned."""
         return isinstance(self.class_prior, str) and self.class_prior == "learned"
 
     def coin_prior(self) -> tuple[float, float] | None:
@@ -299,7 +298,6 @@ class _Found(NamedTuple):
         return _Found(1 - self.competences, self.priors[::-1])
 
     def change(self, before: _Found) -> float:
-        """The largest change of a parameter."""
         return float(max(np.abs(a - b).max() for a, b in zip(self, before, strict=True)))
 
 
@@ -321,18 +319,15 @@ class _Likelihood:
         return _Found(p, self.maximise(uniform, self.shares()).priors) if votes else uniform
 
     def shares(self) -> Hits:
-        """The expected counts if the votes' shares were the posteriors."""
         items, right = self.model.shares()
         return Hits(items + self.gold.items, right + self.gold.right)
 
     def expect(self, found: _Found) -> tuple[float, Hits]:
-        """Log-likelihood, and the expected counts."""
         total, (items, right) = self.model.expect(*found)
         counts = Hits(items + self.gold.items, right + self.gold.right)
         return total + self._of_gold(found), counts
 
     def conclude(self, found: _Found) -> tuple[float, Any]:
-        """Log-likelihood, and the posteriors of all items."""
         total, _, posteriors = self.model.conclude(*found)
         return total + self._of_gold(found), posteriors
 
@@ -357,7 +352,6 @@ class _Likelihood:
         return _Found(better.clip(TINY, 1 - TINY), priors)
 
     def objective(self, found: _Found) -> float:
-        """The objective that EM increases."""
         return self.expect(found)[0] + self.penalty(found)
 
     def penalty(self, found: _Found) -> float:

@@ -117,11 +117,9 @@ class Tones:
     # state
 
     def copy(self) -> Tones:
-        """An independent copy."""
         return Tones.restored(self.state())
 
     def state(self) -> list[list[Any]]:
-        """Everything in plain values."""
         recent = [[m, list(values)] for m, values in self._recent.items()]
         return [[list(pair) for pair in self.edges.items()], recent]
 

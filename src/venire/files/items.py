@@ -41,7 +41,6 @@ class ItemTable:
     allowed: tuple[Names | None, ...] | None = None
 
     def __len__(self) -> int:
-        """How many items there are."""
         return len(self.ids)
 
     def items(self) -> Iterator[Item]:

@@ -98,7 +98,6 @@ class Instance:
             raise InputError("expected one price of a label for each labeler, finite, 0 or more")
 
     def __len__(self) -> int:
-        """How many items there are."""
         return len(self.weight)
 
     def may_label(self, item: int) -> list[int]:

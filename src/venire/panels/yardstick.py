@@ -114,7 +114,6 @@ class Yardstick:
         return cls(posteriors, np.ones(len(posteriors), np.bool_))
 
     def only(self, some: NDArray[np.bool_]) -> Self:
-        """The same, of some of the items."""
         return type(self)(self.q, self.used & some)
 
     def accuracy(self, verdicts: Verdicts) -> Estimate:
@@ -210,7 +209,6 @@ class AgainstTruth:
         )
 
     def record(self) -> dict[str, Any]:
-        """The same for JSON."""
         kappa = {str(name): value for name, value in self.kappa.items()}
         leaning = {str(m): {str(k): x for k, x in own.items()} for m, own in self.leaning.items()}
         return asdict(self) | {"kappa": kappa, "leaning": leaning}

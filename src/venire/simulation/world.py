@@ -94,7 +94,6 @@ class Items:
     masks: Masks = field(default_factory=lambda: Masks())
 
     def __len__(self) -> int:
-        """How many items there are."""
         return len(self.arrival)
 
     def first(self, slots: int) -> NDArray[np.int64]:
@@ -535,9 +534,7 @@ Counts = NDArray[np.int64]
 class Arrivals(Protocol):
     """How many items arrive in each slot."""
 
-    def draw(self, rng: np.random.Generator, slots: int) -> Counts:
-        """The number of arrivals in each of the slots."""
-        ...
+    def draw(self, rng: np.random.Generator, slots: int) -> Counts: ...
 
 
 @dataclass(frozen=True)
@@ -574,7 +571,6 @@ class Fixed:
             raise InputError(f"got {self.items} items a slot, expected at least 0")
 
     def draw(self, rng: np.random.Generator, slots: int) -> Counts:
-        """The number of arrivals in each of the slots."""
         return np.full(slots, self.items, dtype=np.int64)
 
 
@@ -598,7 +594,6 @@ class Bursty:
             )
 
     def draw(self, rng: np.random.Generator, slots: int) -> Counts:
-        """The number of arrivals in each of the slots."""
         counts = rng.poisson(self.trickle, slots).astype(np.int64)
         counts[:: self.every] += self.size
         return counts
@@ -619,7 +614,6 @@ class Trace:
             raise InputError("a count of arrivals is negative, expected at least 0")
 
     def draw(self, rng: np.random.Generator, slots: int) -> Counts:
-        """The number of arrivals in each of the slots."""
         if slots < len(self.counts):
             raise InputError(
                 f"the trace has {len(self.counts)} slots and the horizon is {slots}: "

@@ -79,7 +79,6 @@ class StudentInBatch:
             self._said = (places, *learned.answers(shares[places]))
 
     def record(self) -> dict[str, Any]:
-        """Version, verdicts it was taught, agreement."""
         nothing = {"version": 0, "verdicts": 0, "agreement": None, "commonest": None}
         learned = self.taught.record() if self.taught else {**nothing, "ready": False}
         return {"id": self.student.id, **learned}
@@ -263,7 +262,6 @@ class Seat:
         }
 
     def close(self) -> None:
-        """Learn no more."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 

@@ -70,12 +70,10 @@ class Address:
 
     @property
     def name(self) -> str:
-        """The last part."""
         return self.key.rstrip("/").rpartition("/")[2] or self.host
 
     @property
     def suffix(self) -> str:
-        """The ending of the name, with its dot."""
         return Path(self.name).suffix
 
     @property
@@ -108,7 +106,6 @@ class Address:
             return system.open_input_file(path)
 
     def size(self) -> int:
-        """How many bytes it has."""
         system, path = self._system()
         with self._explained():
             return int(system.get_file_info(path).size or 0)
@@ -235,7 +232,6 @@ class Piped(Address):
     random = stream
 
     def size(self) -> int:
-        """How many bytes there are."""
         return len(self.data)
 
     def is_dir(self) -> bool:

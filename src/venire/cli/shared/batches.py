@@ -147,7 +147,6 @@ def student_of(field: str | None) -> Student | None:
 
 
 def truth_of(path: Path | None) -> dict[Any, Any] | None:
-    """The known right labels of a file."""
     from venire.files import read_verdicts
 
     return None if path is None else dict(read_verdicts(path))

@@ -123,12 +123,10 @@ class Judge(Closing):
         self.stopped: str | None = None
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.close()
 
     @property
     def parallel(self) -> int:
-        """How many questions it answers at once."""
         return MOST_QUESTIONS if isinstance(self._http, BatchLine) else self.config.max_parallel
 
     @property

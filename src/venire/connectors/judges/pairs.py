@@ -89,12 +89,10 @@ class PairJudge(Closing):
 
     @property
     def stopped(self) -> str | None:
-        """Why it is stopped, if it is."""
         return self._judge.stopped
 
     @property
     def parallel(self) -> int:
-        """How many questions it answers at once."""
         return self._judge.parallel
 
     @property
@@ -115,7 +113,6 @@ class PairJudge(Closing):
 
     @property
     def written(self) -> int:
-        """About how many tokens an answer has, for forecasts."""
         return self._judge.written
 
     def forecast(self, items: Sequence[Any]) -> tuple[int, int, int]:

@@ -107,7 +107,6 @@ class LabelStudio(JsonApi):
         return [task async for page in self._pages([query]) for task in page]
 
     async def handed_out(self) -> list[dict[str, Any]]:
-        """Tasks that stand in a tab."""
         return [task async for page in self._pages([holding()]) for task in page]
 
     async def tasks(self, ids: Sequence[int]) -> list[dict[str, Any]]:

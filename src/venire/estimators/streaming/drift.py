@@ -187,7 +187,6 @@ class DriftMonitor:
         scored(cell, labeler, said, others, *reference, *state, *limits)
 
     def drifts(self) -> list[Drift]:
-        """The drift of each labeler."""
         share = self.evidence.mean(axis=1) * self.false_alarms / PER
         columns = self.alarms.tolist(), self.at.tolist(), share.tolist()
         return [Drift(*row) for row in zip(*columns, strict=True)]

@@ -70,7 +70,6 @@ def save(stream: Streaming, path: str | Path) -> None:
 
 
 def load(kind: type[S], path: str | Path) -> S:
-    """Read a stream from a file."""
     return unpack(kind, _read(path), path)
 
 

@@ -65,11 +65,9 @@ class Calibration(NamedTuple):
 
     @property
     def temperature(self) -> float:
-        """The temperature, as a mean of logarithms."""
         return float(np.exp(self.weights @ np.log(self.temperatures)))
 
     def applied(self, posteriors: Floats) -> Floats:
-        """The posteriors as gold has them."""
         return self._below_ceiling(self._mean(posteriors))
 
     def _mean(self, posteriors: Floats) -> Floats:

@@ -74,7 +74,6 @@ class Checked(NamedTuple):
         )
 
     def record(self) -> dict[str, Any]:
-        """The same for JSON."""
         named = {k: v for k, v in self.explanations.items() if v >= 0.001}
         day = None if self.day is None else self.day.isoformat()
         return self._asdict() | {"explanations": named, "day": day}

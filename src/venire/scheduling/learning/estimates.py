@@ -548,13 +548,10 @@ class EstimateLearner(Learner):
         return distinct_classes(kept.labels, kept.found, kept.classes, kept.gold, before)
 
     def gold(self, item: int, label: int) -> None:
-        """The class of an item is known: from the next fit on its labels are right or wrong."""
         self.estimate.gold[item] = label
 
     def relate(self, families: Mapping[int, Hashable]) -> None:
-        """From the next fit on these count for as many votes as they are worth together."""
         self.estimate.relate(families)
 
     def alarms(self) -> Ints | None:
-        """How often each labeler was found to have changed."""
         return self.estimate.alarms()

@@ -88,7 +88,6 @@ class OneForAll(Policy):
     per_row: ClassVar[tuple[str, ...]] = ()
 
     def settings(self) -> tuple[int, ...]:
-        """The seed."""
         return (self.seed,)
 
 
@@ -178,13 +177,11 @@ class _KeepsLearning(EstimateLearner):
     """Learns from the labels of the phase and all later ones, fitted again each time."""
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
-        """Fit the labels in the window and the new ones."""
         self.estimate.take(items, labelers, said, thorough=True)
         self.distinct = self.told_apart()
         self._believe()
 
     def join(self, competence: float | None) -> None:
-        """Add a labeler, unknown unless its competence is stated."""
         self.estimate.join(competence)
         if self.belief is not None:
             self._believe()
@@ -195,7 +192,6 @@ class _KeepsLearning(EstimateLearner):
         self.belief = Belief(p, square, prior, None, None, certain, distinct, tones)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The estimate, and whether anything has been learned."""
         own = {"learned": np.array(self.belief is not None), "distinct": self.distinct.copy()}
         return own | self.estimate.state()
 
@@ -234,7 +230,7 @@ class _OnlineLearn(Learner):
         self._believe(clamp_competence(learned, self.classes, self.rho))
 
     def join(self, competence: float | None) -> None:
-        """Who joins after the phase gets the mean competence, unless one is stated."""
+        # who joins after the phase gets the mean competence, unless one is stated
         self.joined.append(competence)
         if self.belief is not None:
             self._believe(self.belief.competences[: self.labelers])

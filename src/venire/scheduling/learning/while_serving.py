@@ -136,7 +136,6 @@ class LearnWhileServing(Learning):
             )
 
     def phase(self, slot: int) -> Policy | None:
-        """The policy serves in every slot."""
         return None
 
     def next_refresh(self, slot: int) -> int:
@@ -145,7 +144,6 @@ class LearnWhileServing(Learning):
 
     @property
     def periods(self) -> Periods:
-        """When the belief is updated."""
         return Periods(self.longest, self.explore)
 
     def stranger(self) -> float:

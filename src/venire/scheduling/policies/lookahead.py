@@ -583,5 +583,4 @@ class LookAhead(Policy):
         return (self.budget,)
 
     def price(self, gauges: Floats) -> float | None:
-        """The price in the last slot in which work was assigned."""
         return math.exp(float(gauges[PRICE]) * STEP)

@@ -584,7 +584,6 @@ class Waterfill(Policy):
     per_row: ClassVar[tuple[str, ...]] = ("stalls", "bids")
 
     def price(self, gauges: Floats) -> float | None:
-        """The price in the last slot in which work was assigned."""
         return math.exp(float(gauges[PRICE]) * STEP)
 
 

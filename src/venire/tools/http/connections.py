@@ -364,13 +364,11 @@ class Target:
 
     @property
     def url(self) -> str:
-        """The URL with the address in place of the host name."""
         address = f"[{self.address}]" if ":" in self.address else self.address
         return f"{self.scheme}://{address}:{self.port}{self.path}"
 
     @property
     def name(self) -> str:
-        """The value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 

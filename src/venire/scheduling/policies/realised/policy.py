@@ -379,7 +379,6 @@ class Realised(_Forecasting):
     name: ClassVar[str] = "realised"
 
     def settings(self) -> tuple[int, ...]:
-        """How an item is valued."""
         return (BY_LABELS,)
 
 
@@ -399,5 +398,4 @@ class RealisedProxy(_Forecasting):
     name: ClassVar[str] = "realised-proxy"
 
     def settings(self) -> tuple[int, ...]:
-        """How an item is valued."""
         return (BY_EVIDENCE,)
