@@ -469,12 +469,12 @@ def _sample(
     places = {task: i for i, task in enumerate(said)}
     score = _floats(told[task] for task in said)
     if score.size and not (score.min() >= 0 and score.max() <= 1):
-        raise InputError("got scores outside of 0 to 1, expected what the value of an item may be")
+        raise InputError("got scores outside 0 to 1, expected values between 0 and 1")
     weight = None
     if probabilities is not None:
         drawn = _floats(probabilities[task] for task in true)
         if drawn.size and not (drawn.min() > 0 and drawn.max() <= 1):
-            raise InputError("got probabilities outside of 0 to 1, expected more than 0, at most 1")
+            raise InputError("got probabilities outside 0 to 1, expected more than 0, at most 1")
         weight = 1 / drawn
     place = np.array([places[task] for task in true], np.int64)
     return Sample(_floats(said.values()), score, place, _floats(true.values()), weight)
@@ -499,13 +499,13 @@ def _check(level: float, ongoing: bool, anytime: bool, weighted: bool) -> None:
     check_level(level)
     if anytime and ongoing:
         raise InputError(
-            "anytime and ongoing exclude each other: at all times only the rate of these items is "
-            "known, look once for that of the process"
+            "anytime and ongoing exclude each other: intervals for all times are of these items "
+            "only; leave anytime out for the process"
         )
     if anytime and weighted:
         raise InputError(
-            "anytime needs trusted labels drawn at random from all: look once if some were drawn "
-            "more often than others"
+            "anytime needs trusted labels drawn at random from all: leave it out if some were "
+            "drawn more often than others"
         )
 
 

@@ -274,8 +274,8 @@ class Caller:
             )
         if not isinstance(self.many, int) or self.many < 0:
             raise InputError(
-                f"labeler {self.id!r} has many={self.many!r}, expected true, false or how many "
-                "items it takes at a time, such as 64"
+                f"labeler {self.id!r} has many={self.many!r}, expected true, false or the number "
+                f"of items that it takes at a time, such as 64"
             )
 
     @property

@@ -308,11 +308,14 @@ def _parted(
     trusted = [caller for caller in callers if caller.trusted]
     if len(trusted) > 1:
         names = ", ".join(repr(one.id) for one in trusted)
-        raise InputError(f"got {names} as trusted, expected one expert: whom to ask is not decided")
+        raise InputError(f"got {names} as trusted, expected one expert: mark one of them only")
     if share is not None and not trusted:
-        raise InputError("got a share for an expert, expected a labeler that is trusted")
+        raise InputError(
+            "got a share for an expert and no expert: mark a labeler as trusted, or leave out the "
+            "share"
+        )
     if not panel:
-        raise InputError("got an expert and nobody else, expected labelers who are not trusted too")
+        raise InputError("got an expert and nobody else, expected other labelers too")
     return panel, trusted[0] if trusted else None
 
 
@@ -364,7 +367,9 @@ def label_recorded(
     pupil = None
     if student is not None:
         if contents is None:
-            raise InputError("got a student without contents, expected what it is to look at")
+            raise InputError(
+                "got a student without contents, expected the contents that it learns from"
+            )
         pupil = student.join_batch([contents.get(item) for item in table.items])
     source, work = Recorded(table, price), recorded_work(table, target)
     work = replace(work, families=families, asked=frozenset(asked))
@@ -424,8 +429,8 @@ def _run(
     unsaid = _unsaid(gold, source.classes)
     if unsaid:
         warnings.warn(
-            f"nobody said {', '.join(map(repr, unsaid))}, so gold of it taught nothing: the labels "
-            f"are {', '.join(map(repr, source.classes))}",
+            f"nobody said {', '.join(map(repr, unsaid))}, so gold of that class taught nothing: "
+            f"the labels are {', '.join(map(repr, source.classes))}",
             stacklevel=3,
         )
     consulted = None

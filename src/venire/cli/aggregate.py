@@ -190,7 +190,7 @@ def _guaranteed(
     verdicts = {str(t): str(x) for t, x in zip(found["task"], found["label"], strict=True)}
     sure = dict(zip(verdicts, found["confidence"], strict=True))
     if gold is not None and not isinstance(gold, Path):
-        raise InputError("--guarantee needs a --gold of this machine: copy the file first")
+        raise InputError("--guarantee needs a --gold on this machine: copy the file first")
     taught = None if gold is None else gold_of(gold, fitted.table_, columns)
     promise.check(verdicts, taught)
     return promise.kept(verdicts, sure, taught)

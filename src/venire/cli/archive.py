@@ -82,7 +82,7 @@ def _write(url: str, target: Path) -> dict[str, object]:
 
 
 VERIFIED = "Only this stream. [default: all]"
-FULL = "Also what was checked before, and found right. [default: go on from there]"
+FULL = "Check again what an earlier run found right. [default: go on from there]"
 ABSENT = "Also check that this text is not in the files of a SQLite store."
 #: How many differences are printed; with --json all of them are.
 SHOWN = 20
@@ -99,10 +99,9 @@ def verify(
 ) -> None:
     """Recompute everything from the log of a store, and compare.
 
-    What is in the store and was not checked before: its log is replayed from the last snapshot up
-    to which an earlier run found nothing, or from its start with --full. What is archived is left
-    out: see venire archive. What was erased or deleted according to the audit trail must be gone.
-    The server may be running.
+    The log is replayed from the last snapshot up to which an earlier run found all in order; with
+    --full, from its start. What is archived is left out: see venire archive. What was erased or
+    deleted according to the audit trail must be gone. The server may be running.
     Exit code 1 if anything differs.
     """
     from venire.server.store.maintenance.erasure import deletions
@@ -203,10 +202,10 @@ def archive(
     """Move old history out of a store into Parquet files, look into them, or bring it back.
 
     With --older-than-days or --keep-items: events, and items that left with all that was said of
-    them, up to a snapshot before which nothing is to be kept. This and --erase and --restore need a
-    store that no server uses; a server archives by itself, by the setting retention. Without any of
-    these the archive is checked and listed: exit code 1 if anything in it was changed. --item and
-    the list work while the server runs.
+    them, up to a snapshot before which nothing is to be kept. This, --erase and --restore need a
+    store that no server uses; a server archives by itself: see its setting retention. Without any
+    of these the archive is checked and listed: exit code 1 if anything in it was changed. --item
+    and the list work while the server runs.
     """
     asked = [older_than_days is not None or keep_items is not None, item, erase, restore]
     if sum(map(bool, asked)) > 1:

@@ -152,8 +152,8 @@ def _bound(
 def _warn(found: Gold, listed: Gold, known: dict[str, str], given: bool) -> None:
     if not (given or listed.marked):
         screen.warn(
-            "the bounds hold if the tasks were drawn at random: with a list of venire audit draw "
-            "give it, filled in, or by --drawn"
+            "the bounds hold if the tasks were drawn at random: give the list of venire audit "
+            "draw, filled in, or name it with --drawn"
         )
     classes = set(known.values())
     strange = [task for task, label in found.labels.items() if label and label not in classes]

@@ -58,6 +58,7 @@ CONTROL = (
 CREATE = "Create the stream if there is none, with the classes of the project or annotations."
 KEY = "An admin key; preferably given as VENIRE_KEY."
 EVERY = "Seconds between two rounds."
+EACH_ROUND = "Print a JSON object for each round."
 UNTIL_IDLE = "Stop after this many seconds with nothing to do."
 
 
@@ -77,7 +78,7 @@ def connect(
     until_idle: Annotated[
         float | None, typer.Option(metavar="SECONDS", help=UNTIL_IDLE, min=0)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a round.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=EACH_ROUND)] = False,
 ) -> None:
     """Keep a stream in step with a project of Label Studio, Phoenix, MLflow or Langfuse.
 

@@ -26,16 +26,19 @@ VERDICTS = "The verdicts of venire aggregate, label or judge: task,label; also c
 GOLD = "The trusted labels of items drawn at random: task,label; also probability, drawn."
 OF = "The class whose share, precision and recall are estimated."
 WINS = (
-    "For pairs: the labels for the first side wins, the second, and a tie, as in first,second,tie."
+    "For pairs: the labels which say that the first side wins, that the second does, and that "
+    "neither does: first,second,tie."
 )
 ITEMS = "With --by: the items, with task, id or item and other columns."
 BY = "A column of --items: the rate of each group; with --wins also two, the names of both sides."
-AGAINST = "With --by: only differences to this group. [default: of every two]"
+AGAINST = "With --by: only differences from this group. [default: between every two]"
 COLUMNS = "The names of the columns of the verdicts. [default: task,label]"
 LEVEL = "The probability with which each interval holds. [default: 0.95]"
-ANYTIME = "Intervals that hold at all times together: look after each label."
+ANYTIME = "Intervals that hold at all times together, so that you may look after each label."
 ONGOING = "The rate of the process that these items come from, not only of these."
-DRAW = "Draw this many items to be labelled, more of doubtful ones; needs --out and --of or --wins."
+DRAW = (
+    "Draw this many items to be labelled, doubtful ones more often; needs --out and --of or --wins."
+)
 SEED = "With --draw: the seed. [default: drawn, and printed]"
 OUT = "With --draw: write the list, .csv, .parquet or .jsonl: task,label,probability."
 
@@ -81,8 +84,8 @@ def estimate(
 ) -> None:
     """Estimate the share of a class, or win rates, with intervals that hold whatever judges do.
 
-    Trusted labels of a few items correct the verdicts on all: narrower than these labels alone,
-    and never wrong more often than stated.
+    Trusted labels of a few items correct the verdicts on all: intervals are narrower than by these
+    labels alone, and are wrong no more often than stated.
     """
     from venire.files.audits import COLUMNS, read_judged
 
@@ -124,7 +127,9 @@ class Report(NamedTuple):
 
 def _names(of: str | None, wins: str | None) -> tuple[str, ...]:
     if (of is None) == (wins is None):
-        raise InputError("give one of --of CLASS and --wins FIRST,SECOND[,TIE]: what is estimated")
+        raise InputError(
+            "give either --of CLASS or --wins FIRST,SECOND[,TIE]: what is to be estimated"
+        )
     if wins is None:
         return (str(of),)
     names = tuple(name.strip() for name in wins.split(","))
@@ -270,7 +275,9 @@ def _report(
             name: win_rate(*given, labels, sides, name, scores, chances, **how) for name in names
         }
         if against is not None:
-            raise InputError("--against needs groups of items: sides of pairs share their pairs")
+            raise InputError(
+                "--against needs groups of items: the two sides of a pair share its label"
+            )
         return Report("win rate", overall, rates, {})
     members: dict[str, list[str]] = {}
     for task, (group,) in groups.items():

@@ -32,7 +32,7 @@ FILE = (
     "or the address of the others."
 )
 GOLD = "With mlflow: also write what was expected, task,label, as gold. [default: not written]"
-TO_FILE = "The table to write: .csv, .parquet or .jsonl. [default: labels.csv]"
+TO_FILE = "The table to write: .csv, .parquet or .jsonl."
 IMPORT_CONTROL = (
     "The control that says the class, as from_name in the file. [default: the only one]"
 )

@@ -37,7 +37,7 @@ def judge(
 ) -> None:
     """Let LLM judges label a file, asking each where its answer is worth its price.
 
-    Every judge is asked one question first: a wrong address, key or model is said at once.
+    Every judge is asked one question first: a wrong address, key or model is reported at once.
     Interrupted with Ctrl-C, the same command continues where it stopped and pays for nothing twice.
     """
     from venire.batch import label

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ITEMS = "The items: JSON Lines or CSV with id and optionally weight, target and eligible."
 PANEL = "The labelers: YAML, TOML or JSON with id, price, and call, column or a model."
 RECORDED = (
-    "Instead of ITEMS: labels that are there already, task,worker,label, to replay: a file, a "
+    "Instead of ITEMS: labels that exist already, task,worker,label, to replay: a file, a "
     "pattern or a folder; here, or at an address (s3://bucket/*.parquet)."
 )
 PRICES = "With --recorded: what a label of each labeler costs, labeler,price. [default: 1 each]"
@@ -74,8 +74,8 @@ def label(
 ) -> None:
     """Label a file of items: buy the labels that pay most for their price, within a budget.
 
-    Everything is there at once and delay costs nothing. Interrupted with Ctrl-C, the same command
-    continues where it stopped and pays for nothing twice.
+    All items are there from the start, and delay costs nothing. Interrupted with Ctrl-C, the same
+    command continues where it stopped and pays for nothing twice.
     """
     from venire.batch.labelling import label_recorded, read_batch
     from venire.labels.sources import COLUMNS as COLUMNS_OF_LABELS
@@ -151,7 +151,7 @@ def _check(
             raise InputError(f"--recorded and {other} exclude each other: drop one of them")
         return
     if None in files.values():
-        raise InputError("give ITEMS and --panel, or --recorded with labels that are there already")
+        raise InputError("give ITEMS and --panel, or --recorded with labels that exist already")
     other = next((name for name, value in replayed.items() if value is not None), None)
     if other is not None:
         raise InputError(

@@ -54,8 +54,8 @@ def replay(
     """Run a recorded stream again by another policy, panel or budget, and compare.
 
     Items, gold, who comes when and the time that labels took are those of the log; with nothing
-    changed, so are the verdicts. A labeler can be asked only for labels that the log holds. What
-    could not be repeated is said, and how much that matters. The server may be running.
+    changed, so are the verdicts. A labeler can be asked only for labels that the log holds. It says
+    what could not be repeated, and how much that matters. The server may be running.
     """
     from venire.whatif import Plan, what_if
 

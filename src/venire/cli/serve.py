@@ -22,11 +22,14 @@ HOST = "The address to listen on. [default: 127.0.0.1]"
 PORT = "The port; 0 for any free one. [default: 8400]"
 JSON = "Write the log, on stderr, and what is said on stdout, as one JSON object per line."
 CONFIG = "A file of settings. [default: venire.toml, if there is one]"
-ARCHIVE = "The folder for what streams archive, by their setting retention. [default: none]"
+ARCHIVE = "The folder for what streams archive (their setting retention). [default: none]"
 STANDBY = "Wait while another server owns the store, and take over when it is gone."
-SHARED = "Share the streams of a PostgreSQL with the other servers on it that do so too."
-ADDRESS = "Where those reach this one: http://HOST:PORT. [default: where it listens]"
-FOLDER = "The folder to write them into; made if there is none."
+SHARED = "Share the streams of a PostgreSQL store with the other servers that are started so."
+ADDRESS = (
+    "With --shared: where the others reach this server, http://HOST:PORT. [default: where it "
+    "listens]"
+)
+FOLDER = "The folder to write them into; created if there is none."
 FORCE = "Overwrite files of the same name."
 LEVEL = "The log level: debug, info, warning or error. [default: info]"
 
@@ -54,8 +57,8 @@ def serve(
     """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
 
     The first start on an empty store prints an admin key, once, or writes it into the file that
-    VENIRE_ADMIN_KEY_FILE names. Every setting is also a variable VENIRE_... and a key of
-    venire.toml, and some are only that: docs/serve.md lists them. Ctrl-C or SIGTERM shuts it down
+    VENIRE_ADMIN_KEY_FILE names. Every setting can also be given as a variable VENIRE_... or in
+    venire.toml, and some only there: docs/serve.md lists them. Ctrl-C or SIGTERM shuts it down
     gracefully.
     """
     given = {name: x for name, x in asdict(serving).items() if x is not None and x is not False}

@@ -199,7 +199,9 @@ ARRIVALS = (
 WEIGHTS = "Without --items: a range or a list, equally likely. [default: 3-10]"
 C = "Constant of the accuracy formula, 1 - exp(-c * evidence)."
 ASSIGNMENTS = "Write the assignments: slot,item,labeler,gain."
-CERTIFY = "Compute an upper bound on what anyone could have earned, and the share of it."
+CERTIFY = (
+    "Compute an upper bound on what anyone could have earned, and the share of it that was earned."
+)
 EXITS = "Write the exits: item,arrival,exit,labels,verdict,confidence,reason."
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STREAM = "The stream."
 ITEMS_FILE = "The items: CSV or JSON Lines, a row for each; - is stdin."
 ID = "The column of the ids. [default: id, or the one that looks like it]"
-HASH = "Make the ids of the content: the same content is the same item."
+HASH = "Make ids from the content: the same content is the same item."
 SEND_KEY = "A key with the role producer or admin; preferably given as VENIRE_KEY."
 
 #: Refused rows that are listed.

@@ -35,7 +35,7 @@ def warm_up(
 ) -> None:
     """Compile everything, so that nothing has to be compiled when it is used.
 
-    What is compiled already takes a second or two. It is kept beside the package, or below
+    If all is compiled already, it takes a second or two. It is kept beside the package, or below
     NUMBA_CACHE_DIR, for this kind of processor; installing the same version again leaves it valid.
     """
     workers = worker_count(jobs)

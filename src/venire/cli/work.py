@@ -32,7 +32,10 @@ KEY = "A key with the role labeler or admin; preferably given as VENIRE_KEY."
 CONCURRENCY = "Items at a time; the labeler's capacity must allow it. [default: 1]"
 GRACE = "Seconds to finish running work after a signal; then it is released."
 UNTIL_IDLE = "Stop after this many seconds without work."
-RESUME = "Begin with what the labeler holds since an earlier run; not if several run at a time."
+RESUME = (
+    "Begin with the items that the labeler still holds from an earlier run; not if several run at "
+    "a time."
+)
 
 
 def work(

@@ -403,7 +403,7 @@ class SpreadModel:
         """Counts with given posteriors, which lie where the items are."""
         if not isinstance(posteriors, Spread):
             raise InputError(
-                "got posteriors to start from and labels in partitions: start from confusions, or "
+                "labels in partitions cannot start from posteriors: start from confusions, or "
                 "from the vote"
             )
         return self._counts(*self._table.sum(_weighed, self._kind, posteriors))

@@ -219,9 +219,13 @@ class HttpModel(Endpoint):
         calling: Calling | None = None,
     ) -> None:
         if (label is None) == (probabilities is None):
-            raise InputError(f"labeler {id!r} needs either label or probabilities, a path to it")
+            raise InputError(
+                f"labeler {id!r} needs either label or probabilities: a path in the answer"
+            )
         if batch > 1 and answers is None:
-            raise InputError(f"labeler {id!r} has a batch of {batch}: it needs answers, a path")
+            raise InputError(
+                f"labeler {id!r} has a batch of {batch}: it needs answers, the path to the list"
+            )
         paths = (label, confidence, rationale, probabilities, answers)
         self._label, self._sure, self._why, self._shares, self._answers_at = (
             None if path is None else check_path(path) for path in paths
@@ -248,7 +252,7 @@ class HttpModel(Endpoint):
             return NoAnswer(f"labeler {self.id}: it gave no label")
         if isinstance(label, int) and self._classes is not None:
             if isinstance(label, bool) or not 0 <= label < len(self._classes):
-                return NoAnswer(f"labeler {self.id}: {label} is the number of no class")
+                return NoAnswer(f"labeler {self.id}: {label} is not the number of a class")
             label = self._classes[label]
         if not isinstance(label, str | int) or (self._classes and label not in self._classes):
             return NoAnswer(f"labeler {self.id}: {str(label)[:80]!r} is not a class")

@@ -496,7 +496,7 @@ class _Climb:
                     f"{found}, but gold labels name the classes: check them", stacklevel=4
                 )
                 return
-            warnings.warn(f"{found}: renamed the classes, under which more are", stacklevel=4)
+            warnings.warn(f"{found}: renamed the classes so that more are", stacklevel=4)
             self._rename(names, soft)
         elif margin(joint) < NEAR_SWAP:
             warnings.warn(

@@ -75,7 +75,8 @@ def expected_calibration_error(confidence: ArrayLike, right: ArrayLike, bins: in
     sure, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
     if sure.ndim != 1 or sure.shape != hit.shape or not sure.size:
         raise InputError(
-            f"got {sure.shape} confidences and {hit.shape} results, expected as many, not none"
+            f"got {sure.shape} confidences and {hit.shape} results, expected equal numbers, at "
+            f"least one"
         )
     which = np.clip(np.ceil(sure * bins).astype(np.int64) - 1, 0, bins - 1)
     gaps = np.bincount(which, hit - sure, minlength=bins)

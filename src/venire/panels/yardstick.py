@@ -102,7 +102,9 @@ class Yardstick:
         """
         used = truth >= 0
         if not used.any():
-            raise InputError("the truth of no item is known, expected that of some: leave it out")
+            raise InputError(
+                "no item has a known truth, expected at least one: leave the truth out"
+            )
         q = np.zeros((truth.size, classes))
         said = used & (truth < classes)  # nobody is right where nobody ever says the right class
         q[said, truth[said]] = 1.0

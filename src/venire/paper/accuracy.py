@@ -226,6 +226,8 @@ def verdict(said: Sequence[int], competence: ArrayLike, classes: int = 2) -> int
 def _scores(said: Sequence[int], competence: ArrayLike, classes: int) -> Floats:
     weights = vote_weight(competence, classes)
     if weights.shape != (len(said),):
-        raise InputError(f"got {len(said)} labels and {weights.size} competences, expected as many")
+        raise InputError(
+            f"got {len(said)} labels and {weights.size} competences, expected equal numbers"
+        )
     sums = np.bincount(np.asarray(said, dtype=np.intp), weights, minlength=classes)
     return sums.astype(np.float64)

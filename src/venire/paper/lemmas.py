@@ -370,7 +370,9 @@ def _alpha(p: Floats, alpha: float | None) -> float:
     if alpha is None:
         return float(p.min())
     if not 0 < alpha <= p.min():
-        raise InputError(f"got alpha={alpha!r}, expected it above 0 and at most every competence")
+        raise InputError(
+            f"got alpha={alpha!r}, expected it above 0 and at most the smallest competence"
+        )
     return alpha
 
 

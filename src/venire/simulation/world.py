@@ -366,7 +366,7 @@ class World:
         """
         lengths = [len(c) for c in (ids, arrival, weight, allowed, truth) if c is not None]
         if len(set(lengths)) > 1:
-            raise InputError(f"got columns of {lengths} items, expected as many in each")
+            raise InputError(f"got columns of {lengths} items, expected equal numbers")
         order = np.argsort(np.asarray(arrival, dtype=np.int64), kind="stable")
         slots = np.asarray(arrival, dtype=np.int64)[order]
         weights = _weights(weight, empty=True)[order]

@@ -180,7 +180,9 @@ class _Judged:
         every = [recorded.exits, *(run.exits for run in runs)]
         self.items = [i for i in recorded.items if all(i in exits for exits in every)]
         if not self.items:
-            raise InputError("no item left both then and now, expected some: the log is too short")
+            raise InputError(
+                "no item left both then and now, expected at least one: the log is too short"
+            )
         judged = [self.row.get(item, -1) for item in self.items]
         self.places = np.array(judged, np.int64)
         taught = np.array([item in gold for item in self.items])
@@ -244,7 +246,7 @@ class _Judged:
             return Paired(mean, _blocked(now), _blocked(now - was))
         if not self.used.any():
             raise InputError(
-                "the truth of no item that left and is not gold is known, expected that of some"
+                "no item that left and is not gold has a known truth, expected at least one"
             )
         used, q = self.used, self.rule.q[self.places[self.used]]
         before, after = was[used], now[used]

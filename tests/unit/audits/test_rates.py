@@ -204,8 +204,8 @@ def test_a_draw_has_the_probabilities_it_says(seed: int, n: int) -> None:
         (lambda: share_of({}, {}, "x"), "no verdicts"),
         (lambda: share_of({1: "x"}, {2: "x"}, "x"), "no verdict on 2"),
         (lambda: share_of({1: "x"}, {1: "x"}, "x", level=95), "got the level 95"),
-        (lambda: share_of({1: "x"}, {1: "x"}, "x", {1: 2.0}), "outside of 0 to 1"),
-        (lambda: share_of({1: "x"}, {1: "x"}, "x", None, {1: 0.0}), "outside of 0 to 1"),
+        (lambda: share_of({1: "x"}, {1: "x"}, "x", {1: 2.0}), "outside 0 to 1"),
+        (lambda: share_of({1: "x"}, {1: "x"}, "x", None, {1: 0.0}), "outside 0 to 1"),
         (lambda: share_of({1: "x"}, {1: "x"}, "x", ongoing=True, anytime=True), "exclude"),
         (
             lambda: share_of({1: "x"}, {1: "x"}, "x", None, {1: 0.5}, anytime=True),

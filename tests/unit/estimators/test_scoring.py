@@ -62,5 +62,5 @@ def test_bad_shapes() -> None:
         right_shares([0.5, 0.5], [0])
     with pytest.raises(InputError, match="no item has a known truth"):
         error_rate([[1, 0]], [-1])
-    with pytest.raises(InputError, match="expected as many"):
+    with pytest.raises(InputError, match="expected equal numbers"):
         expected_calibration_error([0.5], [1, 0])

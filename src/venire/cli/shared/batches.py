@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 BUDGET = "The most to spend, in the currency of the prices."
 LABELS = "The most labels to buy."
-PER_ITEM = "The most labels to buy, on average for an item."
+PER_ITEM = "The most labels to buy, on average per item."
 TARGET = "An item is done when its verdict has this confidence."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 TRUTH = "Known true labels, for the report only: a file with task,label."
 GOLD = "Known true labels to learn from, in every round: a file with task,label."
 EXPERT_SHARE = (
-    "The share of --budget for the labeler that is trusted, who sees the least sure items at the "
-    "end. [default: 0.1 if there is one]"
+    "The share of --budget for the trusted labeler, who sees the least certain items at the end. "
+    "[default: 0.1 if there is one]"
 )
 ALONE = (
-    "With --gold: the share of right verdicts that may be lost, such as 0.01, for one labeler to "
-    "label the rest alone, after all have labelled the items with gold and as many others."
+    "With --gold: let one labeler label the rest alone, if that loses at most this share of "
+    "right verdicts, such as 0.01. All label the items with gold, and as many others, before that."
 )
 LABELS_OUT = "Write the labels that were bought, as other commands read them: task,worker,label."
 OUT = (
@@ -56,7 +56,9 @@ OUT = (
 )
 PROBABILITIES = "With --out: also the probability of each class, one column each."
 REPORT = "Write the report as one HTML file."
-JOURNAL = "Keeps every answer, so that a run resumes. [default: the name of --out + .journal]"
+JOURNAL = (
+    "Where every answer is kept, so that a run can resume. [default: the name of --out + .journal]"
+)
 SEED = "Seed of the draws of labelers."
 STUDENT = "Let a model learn from the labels and vote too; this field of an item is what it sees."
 
@@ -135,7 +137,7 @@ class Buying:
 def check_report(report: Path | None) -> None:
     """Refuse a report that cannot be written before anything is paid."""
     if report is not None and (report.suffix != ".html" or not report.resolve().parent.is_dir()):
-        raise InputError(f"got --report {report}, expected a file .html in a folder that is there")
+        raise InputError(f"got --report {report}, expected a .html file in a folder that exists")
 
 
 def student_of(field: str | None) -> Student | None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 GUARANTEE = (
-    "Mark verdicts of which this share is right, as 0.95, whatever the labelers do, by gold that "
-    "was drawn at random: --gold, or --guarantee-gold if --gold is to teach."
+    "Mark verdicts of which at least this share is right, such as 0.95, whatever the labelers "
+    "do. It needs gold that was drawn at random: --gold, or --guarantee-gold if --gold is to teach."
 )
 GUARANTEE_LEVEL = "With --guarantee: the probability with which it holds. [default: 0.95]"
 GUARANTEE_GOLD = "With --guarantee: gold drawn at random, that only tests: a file with task,label."

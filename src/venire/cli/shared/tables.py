@@ -29,14 +29,16 @@ _LABELS = (
     "a column for each judge; - is stdin; or a pattern of files, or a folder; here, or at an "
     "address (s3://bucket/*.parquet)."
 )
-_COLUMNS = "The names of the columns. [default: task,worker,label, or those that look like it]"
+_COLUMNS = (
+    "The names of the columns. [default: task,worker,label, or the columns that look like them]"
+)
 _REPEATS = "Repeated labels of a task by one worker: error, or keep the first or the last."
 _FAMILIES = (
     "Who may share errors: a file with labeler,family, or a YAML, TOML or JSON mapping of labeler "
     "to family. [default: a column family of the labels]"
 )
-WIDE = "Each judge has a column, and each item a row. [default: found out]"
-BLANK = "Labels that stand for none, such as N/A: rows with them are left out."
+WIDE = "Each judge has a column, and each item a row. [default: detected]"
+BLANK = "Labels that mean no label, such as N/A: rows with them are left out."
 MERGE = "Merge labels that look alike: 1, 1.0 and True; Yes and yes."
 
 # The options of the commands that read a table of labels.

@@ -111,7 +111,7 @@ def _as_exported(path: Path) -> Iterator[None]:
         raise FileError(
             path,
             None,
-            f"its annotations are not as Label Studio exports them ({str(error)[:100]}): export as "
+            f"its annotations are not what Label Studio exports ({str(error)[:100]}): export as "
             "JSON or JSON-MIN",
         ) from None
 

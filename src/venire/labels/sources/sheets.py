@@ -69,8 +69,8 @@ def read_sheet(source: Any, columns: Sequence[str], what: str, wide: bool = Fals
     if table is None:
         if wide:
             raise InputError(
-                f"got a {type(source).__name__} without names of columns, which no "
-                "judges can be told by: give a dataframe or a file with a header"
+                f"got a {type(source).__name__} without names of columns, so judges cannot be "
+                f"told apart: give a dataframe or a file with a header"
             )
         return Sheet(columns_of(source, columns, what), tuple(columns), _blame_row)
     layout = _layout(*_head(table), columns, what, wide)
