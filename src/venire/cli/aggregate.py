@@ -17,10 +17,13 @@ from venire.cli.shared import AsJson, screen, tables
 from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.shared.tables import (
     Blank,
+    Classes,
     Columns,
+    CostsGiven,
     FamiliesFile,
     Labels,
     Merge,
+    Probabilities,
     Repeats,
     Wide,
     blank_of,
@@ -48,14 +51,11 @@ if TYPE_CHECKING:
 
 TRUTH = "Known true labels, for comparison: a file with task,label."
 METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal. [default: auto]"
-CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
 ORDINAL = "The classes are ordered: numerically, or as given by --classes."
 NUMERIC = "Labels are measurements: estimate a robust mean of each task, with its standard error."
 SEED = "Seed of the draw that breaks ties. [default: 0]"
 GOLD = "Known true labels to learn from: a file with task,label and optionally date."
-COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 OUT = "Write the verdicts, .csv, .parquet, .jsonl or .dataset: task,label,confidence,entropy."
-PROBABILITIES = "With --out: also the probability of each class, one column each."
 SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,high."
 
 
@@ -63,7 +63,7 @@ def aggregate(
     labels: Labels,
     truth: Annotated[str | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
     method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
-    classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
+    classes: Classes = None,
     ordinal: Annotated[bool, typer.Option("--ordinal", help=ORDINAL)] = False,
     numeric: Annotated[bool, typer.Option("--numeric", help=NUMERIC)] = False,
     columns: Columns = None,
@@ -73,13 +73,13 @@ def aggregate(
     repeats: Repeats = "error",
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
-    costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None,
+    costs: CostsGiven = None,
     families: FamiliesFile = None,
     guarantee: RightShare = None,
     guarantee_level: Level = None,
     guarantee_gold: TestingGold = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
-    probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
+    probabilities: Probabilities = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=tables.CLUSTER)] = None,
     repartition: Annotated[bool, typer.Option("--repartition", help=tables.REPARTITION)] = False,

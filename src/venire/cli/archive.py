@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import screen
-from venire.cli.shared.stores import StorageUrl, chosen_stream, open_guest
+from venire.cli.shared import AsJson, screen
+from venire.cli.shared.stores import STORE, StorageUrl, StreamName, chosen_stream, open_guest
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ RESTORE_BACKUP = "Restore this archive into the store, which must be new or empt
 
 
 def backup(
-    storage: StorageUrl = "sqlite:///venire.db",
+    storage: StorageUrl = STORE,
     to: Annotated[Path | None, typer.Option(metavar="FILE", help=TO)] = None,
     restore: Annotated[Path | None, typer.Option(metavar="FILE", help=RESTORE_BACKUP)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Copy a whole store while the server runs, or restore an archive into a new one.
 
@@ -91,11 +91,11 @@ MIN_TEXT = 8
 
 
 def verify(
-    storage: StorageUrl = "sqlite:///venire.db",
+    storage: StorageUrl = STORE,
     stream: Annotated[str | None, typer.Option(metavar="NAME", help=VERIFIED)] = None,
     full: Annotated[bool, typer.Option("--full", help=FULL)] = False,
     absent: Annotated[str | None, typer.Option(metavar="TEXT", help=ABSENT)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Recompute everything from the log of a store, and compare.
 
@@ -178,7 +178,6 @@ def _print(each: Verification) -> None:
 
 
 FOLDER = "The folder of the archive; created if there is none."
-STREAM = "Which stream. [default: the only one]"
 DAYS = "Archive what happened more than this number of days ago."
 ITEMS = "Archive all items except this number of those that left last."
 ITEM = "Print this archived item, with its labels, as JSON."
@@ -189,15 +188,15 @@ DAY = 86_400.0
 
 def archive(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help=FOLDER)],
-    storage: StorageUrl = "sqlite:///venire.db",
-    stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
+    storage: StorageUrl = STORE,
+    stream: StreamName = None,
     older_than_days: Annotated[float | None, typer.Option(metavar="DAYS", help=DAYS)] = None,
     keep_items: Annotated[int | None, typer.Option(metavar="N", help=ITEMS)] = None,
     item: Annotated[str | None, typer.Option(metavar="ID", help=ITEM)] = None,
     erase: Annotated[str | None, typer.Option(metavar="ID", help=ERASE)] = None,
     restore: Annotated[bool, typer.Option("--restore", help=RESTORE)] = False,
     every: Annotated[bool, typer.Option("--all", help="With --restore: every segment.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Move old history out of a store into Parquet files, look into them, or bring it back.
 

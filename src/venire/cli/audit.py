@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from venire.cli.shared import AsJson, screen
-from venire.cli.shared.tables import columns_of
+from venire.cli.shared.tables import VerdictColumns, columns_of
 from venire.errors import FileError, InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ VERDICTS = "The verdicts, as venire aggregate --out writes them: task,label."
 GOLD = (
     "With bound and guarantee: the trusted labels, task,label: the list that was drawn, filled in."
 )
-COLUMNS = "The names of the columns of the verdicts. [default: task,label]"
 SHARE = "With draw: this share of the verdicts. [default: 0.05]"
 AT_LEAST = "With draw: at least this many of each class, or all there are. [default: 0]"
 SEED = "With draw: the seed. [default: drawn, and printed]"
@@ -48,7 +47,7 @@ def audit(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTION)],
     verdicts: Annotated[Path, typer.Argument(metavar="VERDICTS", help=VERDICTS)],
     gold: Annotated[Path | None, typer.Argument(metavar="GOLD", help=GOLD)] = None,
-    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
+    columns: VerdictColumns = None,
     share: Annotated[float | None, typer.Option(metavar="X", help=SHARE)] = None,
     at_least: Annotated[int | None, typer.Option(metavar="N", help=AT_LEAST)] = None,
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,

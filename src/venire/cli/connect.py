@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli.export import TRACED, Name
-from venire.cli.shared import HERE, Url, screen
+from venire.cli.shared import HERE, AdminKey, UntilIdle, Url, check_key, screen
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ CONTROL = (
     "[default: the only one]"
 )
 CREATE = "Create the stream if there is none, with the classes of the project or annotations."
-KEY = "An admin key; preferably given as VENIRE_KEY."
 EVERY = "Seconds between two rounds."
-EACH_ROUND = "Print a JSON object for each round."
-UNTIL_IDLE = "Stop after this many seconds with nothing to do."
 
 
 def connect(
@@ -73,12 +70,10 @@ def connect(
     control: Annotated[str | None, typer.Option(metavar="NAME", help=CONTROL)] = None,
     create: Annotated[bool, typer.Option("--create", help=CREATE)] = False,
     server: Url = HERE,
-    key: Annotated[str, typer.Option(metavar="KEY", help=KEY, envvar="VENIRE_KEY")] = "",
+    key: AdminKey = "",
     every: Annotated[float, typer.Option(metavar="SECONDS", help=EVERY, min=0.1)] = 2.0,
-    until_idle: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help=UNTIL_IDLE, min=0)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help=EACH_ROUND)] = False,
+    until_idle: UntilIdle = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for each round.")] = False,
 ) -> None:
     """Keep a stream in step with a project of Label Studio, Phoenix, MLflow or Langfuse.
 
@@ -90,8 +85,7 @@ def connect(
     """
     if program not in PROGRAMS:
         raise UnknownName("program", program, PROGRAMS)
-    if not key:
-        raise InputError("no key was given: use --key, or set VENIRE_KEY")
+    check_key(key)
     studio = {"--token-env": token_env, "--labeler": labeler, "--control": control}
     for option, given in ({"--name": name} if program not in TRACED else studio).items():
         if given:

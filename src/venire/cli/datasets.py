@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import AsJson, screen
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def datasets(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help=NAME)] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help=DATA)] = None,
     given: Annotated[Path | None, typer.Option("--from", metavar="DIR", help=FROM)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List public label sets, fetch one, or print its path.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from venire.cli.shared import AsJson, screen
-from venire.cli.shared.tables import columns_of
+from venire.cli.shared.tables import VerdictColumns, columns_of
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ WINS = (
 ITEMS = "With --by: the items, with task, id or item and other columns."
 BY = "A column of --items: the rate of each group; with --wins also two, the names of both sides."
 AGAINST = "With --by: only differences from this group. [default: between every two]"
-COLUMNS = "The names of the columns of the verdicts. [default: task,label]"
 LEVEL = "The probability with which each interval holds. [default: 0.95]"
 ANYTIME = "Intervals that hold at all times together, so that you may look after each label."
 ONGOING = "The rate of the process that these items come from, not only of these."
@@ -67,7 +66,7 @@ class Asked:
     items: Annotated[Path | None, typer.Option(metavar="FILE", help=ITEMS)] = None
     by: Annotated[str | None, typer.Option(metavar="COLUMN", help=BY)] = None
     against: Annotated[str | None, typer.Option(metavar="GROUP", help=AGAINST)] = None
-    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None
+    columns: VerdictColumns = None
     level: Annotated[float | None, typer.Option(metavar="X", help=LEVEL)] = None
     anytime: Annotated[bool, typer.Option("--anytime", help=ANYTIME)] = False
     ongoing: Annotated[bool, typer.Option("--ongoing", help=ONGOING)] = False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli.shared import AsJson, screen
-from venire.cli.shared.stores import StorageUrl, chosen_stream, open_guest
+from venire.cli.shared.stores import STORE, StorageUrl, StreamName, chosen_stream, open_guest
 from venire.connectors.traces import PROGRAMS as TRACES
 from venire.errors import InputError, UnknownName
 
@@ -152,7 +152,6 @@ def _traced(source: Source, url: str, to: Path, gold: Path | None, as_json: bool
     _say_left_out(found.left_out)
 
 
-STREAM = "Which stream. [default: the only one]"
 WHAT = f"labels, verdicts, revisions, gold, notes, log, label-studio, {', '.join(TRACED)}."
 TO = (
     "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset. With "
@@ -170,8 +169,8 @@ TASKS = "With --verdicts: the tasks, as Label Studio exported them (JSON)."
 
 def export(
     target: Annotated[str, typer.Option("--to", metavar="FILE", help=TO)],
-    storage: StorageUrl = "sqlite:///venire.db",
-    stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
+    storage: StorageUrl = STORE,
+    stream: StreamName = None,
     what: Annotated[str, typer.Option(metavar="WHAT", help=WHAT)] = "labels",
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     label_config: Annotated[Path | None, typer.Option(metavar="FILE", help=LABEL_CONFIG)] = None,
@@ -181,7 +180,7 @@ def export(
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
     project: Project = None,
     name: Name = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a stream's labels, verdicts, revisions, gold, log, or all of it for Label Studio.
 

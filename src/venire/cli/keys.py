@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared.stores import StorageUrl, open_guest
+from venire.cli.shared import AsJson
+from venire.cli.shared.stores import STORE, StorageUrl, open_guest
 from venire.errors import InputError, UnknownName
 from venire.model import Role
 
@@ -33,13 +34,13 @@ OVERLAP = "With rotate: hours for which the old key stays valid. [default: 24]"
 def keys(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTION)],
     id: Annotated[str | None, typer.Argument(metavar="ID", help=ID)] = None,
-    storage: StorageUrl = "sqlite:///venire.db",
+    storage: StorageUrl = STORE,
     role: Annotated[str | None, typer.Option(metavar="ROLE", help=ROLE)] = None,
     labeler: Annotated[str | None, typer.Option(metavar="NAME", help=LABELER)] = None,
     name: Annotated[str | None, typer.Option(metavar="TEXT", help=NAME)] = None,
     days: Annotated[float | None, typer.Option(metavar="DAYS", help=DAYS)] = None,
     overlap: Annotated[float | None, typer.Option(metavar="HOURS", help=OVERLAP)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the API keys of a server, or create, rotate or revoke one.
 

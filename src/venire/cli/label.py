@@ -13,6 +13,7 @@ from venire.cli.shared.tables import (
     BLANK,
     MERGE,
     WIDE,
+    Classes,
     blank_of,
     columns_of,
     families_of,
@@ -40,7 +41,6 @@ RECORDED = (
     "pattern or a folder; here, or at an address (s3://bucket/*.parquet)."
 )
 PRICES = "With --recorded: what a label of each labeler costs, labeler,price. [default: 1 each]"
-CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
 COLUMNS = "With --recorded: the names of the columns. [default: as in venire aggregate]"
 WIDE_HELP, MERGE_HELP, BLANK_HELP = (
     f"With --recorded: {h[0].lower()}{h[1:]}" for h in (WIDE, MERGE, BLANK)
@@ -61,7 +61,7 @@ def label(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
     *,
     buying: batches.Buying,
-    classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
+    classes: Classes = None,
     expert: Annotated[Path | None, typer.Option(metavar="FILE", help=EXPERT)] = None,
     expert_price: Annotated[float | None, typer.Option(metavar="X", help=EXPERT_PRICE)] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli.shared import AsJson, screen
-from venire.cli.shared.stores import StorageUrl, chosen_stream, open_guest
+from venire.cli.shared.stores import STORE, StorageUrl, StreamName, chosen_stream, open_guest
 from venire.cli.shared.tables import gold_of
 from venire.errors import InputError
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from venire.whatif import Comparison, Paired, Recorded
 
 
-STREAM = "Which stream. [default: the only one]"
 POLICY = "Another policy, such as fixed-overlap:3. [default: as it was]"
 LEARNING = "Another way of learning, such as while-serving. [default: as it was]"
 WITHOUT = "A labeler who is left out; may be given several times."
@@ -36,8 +35,8 @@ SIMULATE = "Draw the labels that the log does not hold, instead of not offering 
 
 
 def replay(
-    storage: StorageUrl = "sqlite:///venire.db",
-    stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
+    storage: StorageUrl = STORE,
+    stream: StreamName = None,
     policy: Annotated[str | None, typer.Option(metavar="TEXT", help=POLICY)] = None,
     learning: Annotated[str | None, typer.Option(metavar="TEXT", help=LEARNING)] = None,
     panel_without: Annotated[list[str] | None, typer.Option(metavar="NAME", help=WITHOUT)] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from venire.cli.shared import HERE, AsJson, Url, screen
+from venire.cli.shared import HERE, AdminKey, AsJson, Url, check_key, screen
 from venire.errors import FileError, InputError
 from venire.files.trees import read_text, read_toml, read_tree
 from venire.tools.addresses import located
@@ -53,8 +53,7 @@ def send(
     from venire.client import Client
     from venire.files.sending import read_sent, send_all
 
-    if not key:
-        raise InputError("no key was given: use --key, or set VENIRE_KEY")
+    check_key(key)
     if id is not None and hash_ids:
         raise InputError("--id and --hash-ids exclude each other: drop one of them")
     rows = read_sent(located(file), id, hash_ids)
@@ -108,7 +107,6 @@ def _say(done: dict[str, Any], as_json: bool) -> None:
 FILE = (
     "The settings: TOML, YAML or JSON, with the stream's name and its settings as in docs/serve.md."
 )
-KEY = "A key with the role admin; preferably given as VENIRE_KEY."
 
 #: A text in a file of its own, beside the settings.
 GUIDELINES: Final = "guidelines_file"
@@ -117,7 +115,7 @@ GUIDELINES: Final = "guidelines_file"
 def stream(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=FILE)],
     url: Url = HERE,
-    key: Annotated[str, typer.Option(metavar="KEY", help=KEY, envvar="VENIRE_KEY")] = "",
+    key: AdminKey = "",
     as_json: AsJson = False,
 ) -> None:
     """Create a stream from a file of settings, or change it to what the file says.
@@ -125,8 +123,7 @@ def stream(
     guidelines_file names a Markdown file beside it that holds the guidelines. Settings that the
     file leaves out stay as they are. The same file again changes nothing.
     """
-    if not key:
-        raise InputError("no key was given: use --key, or set VENIRE_KEY")
+    check_key(key)
     name, settings = stream_file(file)
     done, changed = _apply(url, key, name, settings)
     if as_json:

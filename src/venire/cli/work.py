@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import HERE, AsJson, Url, screen
+from venire.cli.shared import HERE, AsJson, UntilIdle, Url, check_key, screen
 from venire.cli.shared.worlds import find_callable
 from venire.errors import InputError
 
@@ -31,7 +31,6 @@ LABELER = "The labeler the callable acts as. [default: the labeler of the key]"
 KEY = "A key with the role labeler or admin; preferably given as VENIRE_KEY."
 CONCURRENCY = "Items at a time; the labeler's capacity must allow it. [default: 1]"
 GRACE = "Seconds to finish running work after a signal; then it is released."
-UNTIL_IDLE = "Stop after this many seconds without work."
 RESUME = (
     "Begin with the items that the labeler still holds from an earlier run; not if several run at "
     "a time."
@@ -49,9 +48,7 @@ def work(
     key: Annotated[str, typer.Option(metavar="KEY", help=KEY, envvar="VENIRE_KEY")] = "",
     concurrency: Annotated[int | None, typer.Option(metavar="N", help=CONCURRENCY, min=1)] = None,
     grace: Annotated[float, typer.Option(metavar="SECONDS", help=GRACE, min=0)] = 30.0,
-    until_idle: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help=UNTIL_IDLE, min=0)
-    ] = None,
+    until_idle: UntilIdle = None,
     resume: Annotated[bool, typer.Option("--resume/--no-resume", help=RESUME)] = True,
     as_json: AsJson = False,
 ) -> None:
@@ -61,8 +58,7 @@ def work(
     With --panel or --judges, everybody in the file is asked instead. An exception is not a label:
     the item is released for another labeler. Ctrl-C or SIGTERM shuts it down gracefully.
     """
-    if not key:
-        raise InputError("no key was given: use --key, or set VENIRE_KEY")
+    check_key(key)
     if [call, panel, judges].count(None) != 2:
         raise InputError("give one of --call, --panel and --judges: who labels?")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)

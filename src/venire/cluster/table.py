@@ -26,7 +26,7 @@ from venire.estimators.one_coin import CoinModel, Hits
 from venire.labels import LabelTable, Names, Repeats
 from venire.labels.partitions import Partitions, Spread, whole_table
 from venire.labels.table import Codes
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from venire.cluster.partitions import Place, Progress
@@ -238,6 +238,10 @@ class Rows(Spread):
         return np.concatenate(self._place.results(self.handles))
 
 
+def _gathered(name: str) -> Any:
+    return property(lambda table: getattr(table.gather(), name))
+
+
 class PartitionedTable(Partitions):
     """Labels in partitions that hold whole items; `partitioned` loads one.
 
@@ -323,25 +327,11 @@ class PartitionedTable(Partitions):
     def _whole(self) -> LabelTable:
         return self.gathered(whole_table)
 
-    @property
-    def items(self) -> Names:
-        return self._whole.items
-
-    @property
-    def start(self) -> NDArray[np.int64]:
-        return self._whole.start
-
-    @property
-    def labeler(self) -> Codes:
-        return self._whole.labeler
-
-    @property
-    def said(self) -> Codes:
-        return self._whole.said
-
-    @property
-    def item(self) -> NDArray[np.int64]:
-        return self._whole.item
+    items: Names = _gathered("items")
+    start: Ints = _gathered("start")
+    labeler: Codes = _gathered("labeler")
+    said: Codes = _gathered("said")
+    item: Ints = _gathered("item")
 
     def __repr__(self) -> str:
         return (

@@ -10,12 +10,23 @@ from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+from venire.errors import InputError
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 #: The server of the commands that talk to one, where neither they nor a variable name another.
 HERE: Final = "http://127.0.0.1:8400"
 SERVER: Final = "The venire server; several on one store with commas between them."
+ADMIN_KEY: Final = "An admin key; preferably given as VENIRE_KEY."
+UNTIL_IDLE: Final = "Stop after this many seconds without work."
 Url = Annotated[str, typer.Option(metavar="URL", help=SERVER, envvar="VENIRE_URL")]
+AdminKey = Annotated[str, typer.Option(metavar="KEY", help=ADMIN_KEY, envvar="VENIRE_KEY")]
+UntilIdle = Annotated[float | None, typer.Option(metavar="SECONDS", help=UNTIL_IDLE, min=0)]
+
+
+def check_key(key: str) -> None:
+    if not key:
+        raise InputError("no key was given: use --key, or set VENIRE_KEY")
 
 
 def expanded(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ from venire.cli.shared.guarantees import (
     guarantee_lines,
     promise_of,
 )
-from venire.cli.shared.tables import related_lines
+from venire.cli.shared.tables import CostsGiven, Probabilities, related_lines
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ BUDGET = "The most to spend, in the currency of the prices."
 LABELS = "The most labels to buy."
 PER_ITEM = "The most labels to buy, on average per item."
 TARGET = "An item is done when its verdict has this confidence."
-COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 TRUTH = "Known true labels, for the report only: a file with task,label."
 GOLD = "Known true labels to learn from, in every round: a file with task,label."
 EXPERT_SHARE = (
@@ -54,7 +53,6 @@ OUT = (
     "Write the verdicts, .jsonl, .csv, .parquet or .dataset: "
     "task,label,confidence,labels,cost,reason."
 )
-PROBABILITIES = "With --out: also the probability of each class, one column each."
 REPORT = "Write the report as one HTML file."
 JOURNAL = (
     "Where every answer is kept, so that a run can resume. [default: the name of --out + .journal]"
@@ -71,7 +69,7 @@ class Buying:
     labels: Annotated[int | None, typer.Option(metavar="N", help=LABELS)] = None
     labels_per_item: Annotated[float | None, typer.Option(metavar="X", help=PER_ITEM)] = None
     target: Annotated[float | None, typer.Option(metavar="X", help=TARGET)] = None
-    costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None
+    costs: CostsGiven = None
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None
     expert_share: Annotated[float | None, typer.Option(metavar="X", help=EXPERT_SHARE)] = None
@@ -80,7 +78,7 @@ class Buying:
     guarantee_level: Level = None
     guarantee_gold: TestingGold = None
     labels_out: Annotated[Path | None, typer.Option(metavar="FILE", help=LABELS_OUT)] = None
-    probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False
+    probabilities: Probabilities = False
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=REPORT)] = None
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=JOURNAL)] = None
     student: Annotated[str | None, typer.Option(metavar="FIELD", help=STUDENT)] = None

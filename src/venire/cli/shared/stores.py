@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 
 STORAGE = "The store: sqlite:///FILE or postgresql://..."
 
+#: The store of the commands that open one, where nothing names another.
+STORE: Final = "sqlite:///venire.db"
 StorageUrl: TypeAlias = Annotated[
     str, typer.Option("--storage", metavar="URL", help=STORAGE, envvar="VENIRE_STORAGE")
 ]
+
+WHICH: Final = "Which stream. [default: the only one]"
+StreamName: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help=WHICH)]
 
 
 def open_guest(url: str) -> Storage:

@@ -39,6 +39,10 @@ _FAMILIES = (
 )
 WIDE = "Each judge has a column, and each item a row. [default: detected]"
 BLANK = "Labels that mean no label, such as N/A: rows with them are left out."
+COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
+CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
+PROBABILITIES = "With --out: also the probability of each class, one column each."
+VERDICT_COLUMNS = "The names of the columns of the verdicts. [default: task,label]"
 MERGE = "Merge labels that look alike: 1, 1.0 and True; Yes and yes."
 
 # The options of the commands that read a table of labels.
@@ -47,6 +51,10 @@ Columns = Annotated[str | None, typer.Option(metavar="NAMES", help=_COLUMNS)]
 Repeats = Annotated[str, typer.Option(metavar="WHICH", help=_REPEATS)]
 FamiliesFile = Annotated[Path | None, typer.Option(metavar="FILE", help=_FAMILIES)]
 Wide = Annotated[bool, typer.Option("--wide", help=WIDE)]
+CostsGiven = Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)]
+Classes = Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)]
+Probabilities = Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)]
+VerdictColumns = Annotated[str | None, typer.Option(metavar="NAMES", help=VERDICT_COLUMNS)]
 Merge = Annotated[bool, typer.Option("--merge", help=MERGE)]
 Blank = Annotated[str | None, typer.Option(metavar="NAMES", help=BLANK)]
 
