@@ -149,8 +149,8 @@ def test_warnings_say_what_is_assumed(capsys: pytest.CaptureFixture[str]) -> Non
     ("arguments", "message"),
     [
         (["--of", "toxic"], "--gold FILE, or draw items"),
-        (["--gold", "g.csv"], "give one of --of CLASS and --wins"),
-        (["--gold", "g.csv", "--of", "a", "--wins", "a,b"], "give one of --of CLASS and --wins"),
+        (["--gold", "g.csv"], "give either --of CLASS or --wins"),
+        (["--gold", "g.csv", "--of", "a", "--wins", "a,b"], "give either --of CLASS or --wins"),
         (["--gold", "g.csv", "--wins", "a"], "expected two or three labels"),
         (["--gold", "g.csv", "--of", "a", "--by", "model"], "need each other"),
         (["--gold", "g.csv", "--of", "a", "--against", "b"], "--against needs --by"),

@@ -71,5 +71,5 @@ def test_with_the_truth_it_counts_right_verdicts() -> None:
 
 
 def test_no_truth_at_all_is_refused() -> None:
-    with pytest.raises(InputError, match="the truth of no item is known"):
+    with pytest.raises(InputError, match="no item has a known truth"):
         Yardstick.of_truth(np.array([-1, -1]), 2)
