@@ -144,7 +144,7 @@ def test_a_class_that_only_the_expert_says() -> None:
         ({"price": 0.0}, 50.0, {}, "expert .* without a price"),
         ({}, vn.Budget(labels=50), {}, "no budget in money"),
         ({}, 50.0, {"expert_share": 1.5}, "expert_share=1.5, expected a share between 0 and 1"),
-        ({"trusted": False}, 50.0, {"expert_share": 0.1}, "expected a labeler that is trusted"),
+        ({"trusted": False}, 50.0, {"expert_share": 0.1}, "no expert: mark a labeler as trusted"),
     ],
 )
 def test_bad_input(
