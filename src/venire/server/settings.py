@@ -43,14 +43,12 @@ class Unit(NamedTuple):
 Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False), Unit("days")]
 
 
-class Retention(BaseModel):
+class Retention(BaseModel, extra="forbid", frozen=True, use_attribute_docstrings=True):
     """How long history stays; None keeps it for ever.
 
     >>> Retention(item_days=90).archives, Retention(item_days=90, delete=True).archives
     (True, False)
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     payload_days: Days | None = None
     """The payload of an item is erased so long after the item left."""
@@ -93,7 +91,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f
 Text = Annotated[str, Field(max_length=LONGEST_DESCRIPTION)]
 
 
-class Block(BaseModel):
+class Block(BaseModel, extra="forbid", frozen=True):
     """A part of the page: which field of the payload it shows, and how.
 
     `field` is a path such as `prompt` or `messages.0.content`; the whole payload if it is empty.
@@ -105,8 +103,6 @@ class Block(BaseModel):
     'markdown'
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     field: Annotated[str, Field(max_length=200)] = ""
     show: Literal["auto", "text", "markdown", "code", "image", "audio", "table"] = "auto"
     title: Annotated[str, Field(max_length=200)] = ""
@@ -114,14 +110,12 @@ class Block(BaseModel):
     highlight: Annotated[str, Field(max_length=200)] = ""
 
 
-class Practice(BaseModel):
+class Practice(BaseModel, extra="forbid", frozen=True):
     """An item to practise with: its payload, the right answer, and why it is right (Markdown).
 
     >>> Practice(payload="BUY NOW", answer="spam", why="It *shouts*.").answer
     'spam'
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     payload: JsonValue
     answer: Name
@@ -135,10 +129,8 @@ class Practice(BaseModel):
         return payload
 
 
-class PageSettings(BaseModel):
+class PageSettings(BaseModel, use_attribute_docstrings=True):
     """What people who label see, and how far ahead of the server they may be."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     guidelines: Annotated[str, Field(max_length=LONGEST_GUIDELINES)] = ""
     """How to label, in Markdown; always at hand on the labelling page."""
@@ -208,7 +200,7 @@ Share = Annotated[float, Field(ge=0, le=1), Unit("0 to 1")]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
-class Member(BaseModel):
+class Member(BaseModel, extra="forbid", frozen=True):
     """A labeler on the panel: a record, a program or a model.
 
     `capacity` is how many items it may hold at once. `competence` is the probability that its label
@@ -221,8 +213,6 @@ class Member(BaseModel):
     1
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     id: Name
     competence: Annotated[float, Field(gt=0, lt=1)] | None = None
     capacity: Annotated[int, Field(ge=1, le=MOST_CAPACITY)] = 1
@@ -232,21 +222,19 @@ class Member(BaseModel):
     retired: bool = False
 
 
-class ErrorCost(BaseModel):
+class ErrorCost(BaseModel, extra="forbid", frozen=True):
     """What it costs to say `verdict` of an item that is `truth`.
 
     >>> ErrorCost(truth="toxic", verdict="ok", cost=10).cost
     10.0
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     truth: Name
     verdict: Name
     cost: Annotated[float, Field(gt=0, le=MOST_COST, allow_inf_nan=False)]
 
 
-class Route(BaseModel):
+class Route(BaseModel, extra="forbid", frozen=True):
     """Where items go whose verdict is `verdict` (None: any) with such a confidence.
 
     That is `at_least` or more, and less than `below` (None: any). They go to a `stream`, in which
@@ -256,8 +244,6 @@ class Route(BaseModel):
     >>> route.takes("toxic", 0.5), route.takes("toxic", 0.8), route.takes("ok", 0.6)
     (True, False, False)
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     verdict: Name | None = None
     at_least: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -290,14 +276,12 @@ class Route(BaseModel):
         return self.verdict in (None, verdict) and self.at_least <= confidence and below
 
 
-class DailyBudget(BaseModel):
+class DailyBudget(BaseModel, extra="forbid", frozen=True, use_attribute_docstrings=True):
     """What may be spent each day: `money`, in the unit of the labelers' prices, `labels`, or both.
 
     >>> DailyBudget(money=50).per_day
     True
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     money: (
         Annotated[float, Field(ge=0, allow_inf_nan=False), Unit("a day, in the unit of prices")]
@@ -316,7 +300,7 @@ class DailyBudget(BaseModel):
         return self
 
 
-class StudentSettings(BaseModel):
+class StudentSettings(BaseModel, extra="forbid", frozen=True):
     """A model that learns from the verdicts and joins the panel; see docs/student.md.
 
     `field` is what it sees of an item's payload, a text or a list of numbers; by default all of its
@@ -325,8 +309,6 @@ class StudentSettings(BaseModel):
     >>> StudentSettings(field="text").voices[0]
     'student (1 of 5)'
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Annotated[Name, Field(max_length=100)] = "student"
     field: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -342,14 +324,12 @@ class StudentSettings(BaseModel):
         return self.student.voices
 
 
-class AlarmRules(BaseModel):
+class AlarmRules(BaseModel, extra="forbid", frozen=True, use_attribute_docstrings=True):
     """When to raise an alarm; None turns a rule off.
 
     >>> AlarmRules(queue=1000).single_label_share
     0.8
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     queue: Annotated[Count, Unit("items")] | None = None
     """More items than this are open."""
@@ -626,10 +606,8 @@ def first_fault(error: ValidationError) -> str:
     return f"{where}: {message}" if where else message
 
 
-class ServiceSettings(BaseModel):
+class ServiceSettings(BaseModel, extra="forbid", frozen=True):
     """Settings of the service, for all of its streams."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_waiting: Annotated[int, Field(ge=1)] = 1000
     max_wait_seconds: Seconds = 60.0

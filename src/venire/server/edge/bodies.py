@@ -122,14 +122,12 @@ class GoldBody(TypedDict):
     label: Name
 
 
-class SaidBody(BaseModel):
+class SaidBody(BaseModel, extra="forbid"):
     """The label of an assigned item: one of the stream's classes.
 
     `seconds` is how long the labeler had it before its eyes, where that is less than since it was
     assigned; `confidence` is how sure it is, and `rationale` why it says so.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     said: Name
     seconds: Annotated[float, Field(ge=0, le=10 * 365 * 86_400, allow_inf_nan=False)] | None = None
@@ -137,56 +135,44 @@ class SaidBody(BaseModel):
     rationale: Rationale | None = None
 
 
-class NoteBody(BaseModel):
+class NoteBody(BaseModel, extra="forbid"):
     """A comment on an assigned item, or a flag: something is wrong with the item itself."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: Literal["comment", "flag"]
     text: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
 
 
-class ReleaseBody(BaseModel):
+class ReleaseBody(BaseModel, extra="forbid"):
     """A release; with `bar` the item is not assigned to this labeler again."""
-
-    model_config = ConfigDict(extra="forbid")
 
     bar: bool = False
 
 
-class WebhookBody(BaseModel):
+class WebhookBody(BaseModel, extra="forbid"):
     """Where to send exits and revisions; as `text`, for Slack and others, alarms and revisions."""
-
-    model_config = ConfigDict(extra="forbid")
 
     url: Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=1900)]
     format: Literal["json", "text"] = "json"
 
 
-class RedeliverBody(BaseModel):
+class RedeliverBody(BaseModel, extra="forbid"):
     """Which dead letter to retry, by its exit or revision; all of them without either."""
-
-    model_config = ConfigDict(extra="forbid")
 
     exit_n: Annotated[int, Field(ge=1, le=2**53)] | None = None
     revision_n: Annotated[int, Field(ge=1, le=2**53)] | None = None
 
 
-class SecretBody(BaseModel):
+class SecretBody(BaseModel, extra="forbid"):
     """How long the old secret signs as well: a day by default, 0 if it was leaked."""
-
-    model_config = ConfigDict(extra="forbid")
 
     keep_seconds: Annotated[float, Field(ge=0, le=30 * 86_400)] = 86_400.0
 
 
-class KeyBody(BaseModel):
+class KeyBody(BaseModel, extra="forbid"):
     """A key to create; `labeler` is required for the role labeler, and only for that.
 
     It expires after `days`, or never.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Name
     role: Role
@@ -194,26 +180,22 @@ class KeyBody(BaseModel):
     days: Annotated[float, Field(gt=0, le=MAX_DAYS)] | None = None
 
 
-class InvitationBody(BaseModel):
+class InvitationBody(BaseModel, extra="forbid"):
     """An invitation to label: for whom, if that is known, and for how many days its link works.
 
     With `once` it works one time.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     labeler: Name | None = None
     days: Annotated[float, Field(gt=0, le=MOST_DAYS)] = 14.0
     once: bool = False
 
 
-class ReviewBody(BaseModel):
+class ReviewBody(BaseModel, extra="forbid"):
     """A review: the class that the item is, and a note for the audit trail.
 
     With `correct`, gold that says otherwise is corrected; it is refused without.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     item: Id
     label: Name
@@ -221,31 +203,25 @@ class ReviewBody(BaseModel):
     correct: bool = False
 
 
-class SendBackBody(BaseModel):
+class SendBackBody(BaseModel, extra="forbid"):
     """An item to send back for more labels.
 
     `min_confidence` is what its new verdict must reach; half of the doubt is to go without it.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     item: Id
     min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
     note: Annotated[str, Field(max_length=2000)] | None = None
 
 
-class LabelerBody(BaseModel):
+class LabelerBody(BaseModel, extra="forbid"):
     """A labeler, by its id."""
-
-    model_config = ConfigDict(extra="forbid")
 
     labeler: Name
 
 
-class RotateBody(BaseModel):
+class RotateBody(BaseModel, extra="forbid"):
     """For how many hours the old key stays valid beside the new one."""
-
-    model_config = ConfigDict(extra="forbid")
 
     overlap_hours: Annotated[float, Field(ge=0, le=24 * 365)] = 24.0
 

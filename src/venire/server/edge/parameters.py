@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Annotated, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from fastapi import Depends, FastAPI, Path, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
@@ -81,15 +81,13 @@ def flag_parameter(name: str, description: str) -> dict[str, Any]:
     }
 
 
-class PlanBody(BaseModel):
+class PlanBody(BaseModel, extra="forbid"):
     """What to do otherwise; what is left out stays as it was.
 
     `without` are labelers who are left out, or the student. `money` or `labels` is the most to
     spend on the whole log: then items leave with the labels they have. Labels that the log does not
     hold are never asked for, unless `simulate_missing` lets them be drawn.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     policy: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     learning: Annotated[str, Field(min_length=1, max_length=100)] | None = None
@@ -174,11 +172,11 @@ Until: TypeAlias = Annotated[_Moment, Query(description="Only what arrived befor
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Part(Protocol):
-    """The handlers of one part of the API."""
+class Part:
+    """The handlers of one part of the API, behind a gate."""
 
     def __init__(self, gate: Gate) -> None:
-        """Behind a gate."""
+        self._gate, self._service = gate, gate.service
 
 
 @dataclass(frozen=True, slots=True)

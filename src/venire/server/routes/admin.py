@@ -28,8 +28,7 @@ from venire.server.edge.bodies import (
     WebhookBody,
 )
 from venire.server.edge.errors import RequestError
-from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import SLUG, Limit, Stream, serves
+from venire.server.edge.parameters import SLUG, Limit, Part, Stream, serves
 from venire.tools.untrusted import harmless
 
 #: Entries to read at once.
@@ -42,33 +41,30 @@ After = Annotated[int, Query(description="Entries after this number.", ge=0, le=
 About = Annotated[str | None, Query(description="Only entries about this stream.", pattern=SLUG)]
 
 
-class KeyRoutes:
+class KeyRoutes(Part):
     """Management of keys, for operators, and who did what with them."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._service, self._keys = gate.service, gate.service.keys
 
     @serves("keys", "keys", text="All keys, including revoked ones, with their last use.")
     async def list(self) -> Sequence[KeyView]:
         """All keys, without their tokens."""
-        return await self._keys.list()
+        return await self._service.keys.list()
 
     @serves("create_key", "keys", 409, 413, 415, 422, ok=201,
             text="Created; the token is shown only once.", example=EXAMPLE)  # fmt: skip
     async def create(self, who: Caller, new: KeyBody) -> NewKey:
         """Create a key."""
-        return await self._keys.create(new.name, new.role, new.labeler, who.actor, new.days)
+        return await self._service.keys.create(new.name, new.role, new.labeler, who.actor, new.days)
 
     @serves("revoke_key", "keys", 404, 409, 422, text="The key is revoked.")
     async def revoke(self, who: Caller, key: Key) -> KeyView:
         """Revoke a key, effective at once."""
-        return await self._keys.revoke(key, who.actor)
+        return await self._service.keys.revoke(key, who.actor)
 
     @serves("rotate_key", "keys", 404, 409, 413, 415, 422, ok=201,
             text="The token is shown only once.", example={"overlap_hours": 1})  # fmt: skip
     async def rotate(self, who: Caller, key: Key, asked: RotateBody = ROTATED) -> NewKey:
         """Replace a key; the old one stays valid for a while."""
-        return await self._keys.rotate(key, who.actor, asked.overlap_hours * 3600)
+        return await self._service.keys.rotate(key, who.actor, asked.overlap_hours * 3600)
 
     @serves("me", "keys", text="The owner and the role of the key.")
     async def me(self, who: Caller) -> Caller:
@@ -119,34 +115,31 @@ ALL_DEAD: Final = RedeliverBody()
 Webhook = Annotated[str, Path(description="The id of the webhook.")]
 
 
-class WebhookRoutes:
+class WebhookRoutes(Part):
     """Management of webhooks, for operators."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._hooks = gate.service.webhooks
 
     @serves("webhooks", "webhooks", 404, 422)
     async def list(self, stream: Stream) -> Sequence[WebhookView]:
         """The webhooks of a stream."""
-        return await self._hooks.list(stream)
+        return await self._service.webhooks.list(stream)
 
     @serves("add_webhook", "webhooks", 404, 409, 413, 415, 422, ok=201,
             text="Created; the secret is shown only once.",
             example={"url": "https://example.org/exits"})  # fmt: skip
     async def create(self, who: Caller, stream: Stream, asked: WebhookBody) -> WebhookView:
         """Send exits and revisions to an address, signed as Standard Webhooks."""
-        return await self._hooks.add(stream, asked.url, who.actor, asked.format)
+        return await self._service.webhooks.add(stream, asked.url, who.actor, asked.format)
 
     @serves("remove_webhook", "webhooks", 404, 422, ok=204)
     async def remove(self, who: Caller, stream: Stream, webhook: Webhook) -> Response:
         """Remove a webhook."""
-        await self._hooks.remove(stream, webhook, who.actor)
+        await self._service.webhooks.remove(stream, webhook, who.actor)
         return Response(status_code=204)
 
     @serves("ping_webhook", "webhooks", 404, 422, 502)
     async def ping(self, stream: Stream, webhook: Webhook) -> Any:
         """Send a test message now, and return the status of the answer."""
-        return {"status": await self._hooks.ping(stream, webhook)}
+        return {"status": await self._service.webhooks.ping(stream, webhook)}
 
     @serves("rotate_webhook", "webhooks", 404, 413, 415, 422,
             text="The new secret, shown only once.", example={"keep_seconds": 3600})  # fmt: skip
@@ -154,12 +147,12 @@ class WebhookRoutes:
         self, who: Caller, stream: Stream, webhook: Webhook, asked: SecretBody = REPLACED
     ) -> WebhookView:
         """Rotate the secret; messages are signed with the old one as well for a while."""
-        return await self._hooks.rotate(stream, webhook, asked.keep_seconds, who.actor)
+        return await self._service.webhooks.rotate(stream, webhook, asked.keep_seconds, who.actor)
 
     @serves("dead_letters", "webhooks", 404, 422)
     async def dead(self, stream: Stream, webhook: Webhook) -> Sequence[DeliveryView]:
         """The dead-lettered messages, and why they failed."""
-        return await self._hooks.dead(stream, webhook)
+        return await self._service.webhooks.dead(stream, webhook)
 
     @serves("redeliver", "webhooks", 404, 413, 415, 422,
             text="How many are retried.", example={"exit_n": 7})  # fmt: skip
@@ -167,17 +160,14 @@ class WebhookRoutes:
         self, who: Caller, stream: Stream, webhook: Webhook, which: RedeliverBody = ALL_DEAD
     ) -> Any:
         """Retry dead-lettered messages, one or all."""
-        again = await self._hooks.redeliver(
+        again = await self._service.webhooks.redeliver(
             stream, webhook, which.exit_n, which.revision_n, who.actor
         )
         return {"redelivered": again}
 
 
-class HealthRoutes:
+class HealthRoutes(Part):
     """For monitoring."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
 
     @serves("health", "operations")
     async def health(self) -> Any:

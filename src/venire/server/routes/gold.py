@@ -13,8 +13,7 @@ from venire.server.edge.answers import lines_answer, outcomes_answer
 from venire.server.edge.blind import Blind
 from venire.server.edge.bodies import CSV, NDJSON, GoldBody, ReviewBody, SendBackBody, read_list
 from venire.server.edge.errors import RequestError
-from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Level, Limit, Stream, serves
+from venire.server.edge.parameters import Level, Limit, Part, Stream, serves
 from venire.server.messages import AuditsView, GoldIn
 from venire.server.settings import LONGEST_ID
 
@@ -25,11 +24,8 @@ REVIEW = {"item": "post-1", "label": "ok", "note": "a quotation"}
 BACK = {"item": "post-1", "min_confidence": 0.95}
 
 
-class GoldRoutes:
+class GoldRoutes(Part):
     """For admins, reviewers and trusted labelers; the bounds for readers too."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._service = gate, gate.service
 
     @serves("audits", "reading", 404, 422, text="The bounds on the rate of errors.")
     async def audits(self, who: Caller, stream: Stream, level: Level = 0.95) -> AuditsView:

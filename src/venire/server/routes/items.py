@@ -27,8 +27,8 @@ from venire.server.edge.bodies import (
     read_list,
 )
 from venire.server.edge.errors import MOST_FAULTS, RequestError
-from venire.server.edge.guard import Gate, by_hand, caller
-from venire.server.edge.parameters import Item, Since, Stream, Until, serves
+from venire.server.edge.guard import by_hand, caller
+from venire.server.edge.parameters import Item, Part, Since, Stream, Until, serves
 from venire.server.messages import Explanation, ItemIn, ItemView
 from venire.server.settings import Name
 from venire.server.store import ItemSearch
@@ -94,11 +94,8 @@ def search_of(
 Searched = Annotated[ItemSearch, Depends(search_of)]
 
 
-class ItemRoutes:
+class ItemRoutes(Part):
     """For producers and readers; `explain` before the item, whose id may hold a slash."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._service = gate, gate.service
 
     @serves("add_items", "items", 404, 409, 413, 415, 422, text="The outcome for each item.",
             body=ItemBody, lists=True, example=EXAMPLE)  # fmt: skip

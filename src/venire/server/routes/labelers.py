@@ -11,8 +11,7 @@ from venire.server.admin_messages import InvitationView, NewInvitation
 from venire.server.edge.access import Caller
 from venire.server.edge.blind import blind_for
 from venire.server.edge.bodies import InvitationBody, LabelerBody
-from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Stream, serves
+from venire.server.edge.parameters import Part, Stream, serves
 from venire.server.messages import StreamView
 from venire.server.panel_messages import AgreementView, ConfusionView, LabelerView, PanelView
 from venire.server.settings import Member
@@ -24,11 +23,8 @@ Labeler = Annotated[str, Query(description="The id of the labeler.", min_length=
 Invitation = Annotated[str, Path(description="The id of the invitation.")]
 
 
-class LabelerRoutes:
+class LabelerRoutes(Part):
     """For admins; what was learned for readers."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._service = gate, gate.service
 
     @serves("labelers", "reading", 404, 422, text="The current state.")
     async def labelers(self, who: Caller, stream: Stream) -> Sequence[LabelerView]:

@@ -18,8 +18,16 @@ from venire.server.edge.answers import event, follow, lines_answer
 from venire.server.edge.blind import Blind, blind_for
 from venire.server.edge.bodies import CSV, NDJSON
 from venire.server.edge.errors import RequestError
-from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Level, Limit, PlanBody, Stream, Wait, plan_of, serves
+from venire.server.edge.parameters import (
+    Level,
+    Limit,
+    Part,
+    PlanBody,
+    Stream,
+    Wait,
+    plan_of,
+    serves,
+)
 from venire.server.messages import Insights
 from venire.server.panel_messages import LessonsView, RatesView, WhatIfView
 from venire.server.store.maintenance.export import write_table
@@ -67,11 +75,8 @@ async def page_of(after: Cursor = 0, wait: Wait = 0.0, limit: Limit = 1000) -> P
 PageParameters: TypeAlias = Annotated[Page, Depends(page_of)]
 
 
-class ReadingRoutes:
+class ReadingRoutes(Part):
     """For readers; reviewers may not see what is due to be audited."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._service = gate, gate.service
 
     @serves("exits", "reading", 404, 410, 422, text=PAGES.format("Exits"), kind=NDJSON)
     async def exits(

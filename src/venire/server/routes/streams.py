@@ -29,8 +29,7 @@ from venire.server.edge.bodies import (
     refused,
 )
 from venire.server.edge.errors import RequestError
-from venire.server.edge.guard import Gate
-from venire.server.edge.parameters import Stream, serves
+from venire.server.edge.parameters import Part, Stream, serves
 from venire.server.edge.peers import all_streams
 from venire.server.messages import SettingsVersion, StreamView
 from venire.server.settings import StreamSettings, page_of
@@ -48,11 +47,8 @@ NEW: Final = {
 CHANGES: Final = {"max_overlap": 5, "min_confidence": 0.95}
 
 
-class StreamRoutes:
+class StreamRoutes(Part):
     """Management of streams, for operators."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._service = gate, gate.service
 
     @serves("streams", "streams", text="All streams, by name.")
     async def list(self, request: Request, who: Caller) -> Sequence[StreamView]:

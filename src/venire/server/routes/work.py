@@ -23,8 +23,17 @@ from venire.server.edge.bodies import (
     read_list,
 )
 from venire.server.edge.errors import RequestError
-from venire.server.edge.guard import Gate, by_hand, caller
-from venire.server.edge.parameters import Limit, Stream, Token, Wait, flag, flag_parameter, serves
+from venire.server.edge.guard import by_hand, caller
+from venire.server.edge.parameters import (
+    Limit,
+    Part,
+    Stream,
+    Token,
+    Wait,
+    flag,
+    flag_parameter,
+    serves,
+)
 from venire.server.messages import Answer, LabelIn, Lease, NoteView, Nothing, Progress
 from venire.server.pages.layouts import lay_out
 from venire.server.pages.rendering import as_html
@@ -68,11 +77,8 @@ class Feedback(BaseModel):
     why: str
 
 
-class WorkRoutes:
+class WorkRoutes(Part):
     """For labelers."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._service = gate, gate.service
 
     @serves("label", "work", 404, 409, 410, 413, 415, 422,
             text="Labelled; a retry gets the first answer.",
