@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from venire.server.store import (
@@ -33,24 +34,7 @@ from venire.server.store import (
     RoutedRow,
 )
 
-#: What is collected, in the order in which it is written; what is not named here is inserted.
-_ORDER: Final = (
-    "items",
-    "events",
-    "labels",
-    "leases",
-    "notes",
-    "ends",
-    "exits",
-    "revisions",
-    "checks",
-    "gold",
-    "corrections",
-    "deliveries",
-    "routed",
-    "audit",
-)
-
+#: Rows that are written in another way than by inserting them.
 _CHANGES: Final[dict[str, Callable[[Sequence[Any]], Change]]] = {
     "ends": EndLeases,
     "exits": LeaveItems,
@@ -58,8 +42,11 @@ _CHANGES: Final[dict[str, Callable[[Sequence[Any]], Change]]] = {
 }
 
 
+@dataclass(slots=True, eq=False)
 class Batch:
-    """Rows to write, by kind; `key` is the id of the API key that caused them, if any.
+    """Rows by kind, in the order in which they are written; `key` is the id of the API key, if any.
+
+    `first` and `last` are changes of other kinds, `earlier` what is written before.
 
     >>> batch = Batch()
     >>> batch.ends.append(LeaseEnd("5e88", "released", 0.0))
@@ -70,57 +57,32 @@ class Batch:
     ([], 2)
     """
 
-    __slots__ = (
-        "audit",
-        "checks",
-        "corrections",
-        "deliveries",
-        "earlier",
-        "ends",
-        "events",
-        "exits",
-        "first",
-        "gold",
-        "items",
-        "key",
-        "labels",
-        "last",
-        "leases",
-        "notes",
-        "revisions",
-        "routed",
-    )
-
-    def __init__(self, key: str | None = None) -> None:
-        self.key = key
-        self.earlier: list[Batch] = []
-        self._clear()
-
-    def _clear(self) -> None:
-        self.first: list[Change] = []
-        self.items: list[ItemRow] = []
-        self.events: list[EventRow] = []
-        self.labels: list[LabelRow] = []
-        self.leases: list[LeaseRow] = []
-        self.notes: list[NoteRow] = []
-        self.ends: list[LeaseEnd] = []
-        self.exits: list[ExitRow] = []
-        self.revisions: list[RevisionRow] = []
-        self.checks: list[CheckRow] = []
-        self.gold: list[GoldRow] = []
-        self.corrections: list[GoldRow] = []
-        self.deliveries: list[DeliveryRow] = []
-        self.routed: list[RoutedRow] = []
-        self.audit: list[AuditRow] = []
-        self.last: list[Change] = []
+    key: str | None = None
+    earlier: list[Batch] = field(default_factory=list)
+    first: list[Change] = field(default_factory=list)
+    items: list[ItemRow] = field(default_factory=list)
+    events: list[EventRow] = field(default_factory=list)
+    labels: list[LabelRow] = field(default_factory=list)
+    leases: list[LeaseRow] = field(default_factory=list)
+    notes: list[NoteRow] = field(default_factory=list)
+    ends: list[LeaseEnd] = field(default_factory=list)
+    exits: list[ExitRow] = field(default_factory=list)
+    revisions: list[RevisionRow] = field(default_factory=list)
+    checks: list[CheckRow] = field(default_factory=list)
+    gold: list[GoldRow] = field(default_factory=list)
+    corrections: list[GoldRow] = field(default_factory=list)
+    deliveries: list[DeliveryRow] = field(default_factory=list)
+    routed: list[RoutedRow] = field(default_factory=list)
+    audit: list[AuditRow] = field(default_factory=list)
+    last: list[Change] = field(default_factory=list)
 
     def cut(self) -> None:
         """What was collected so far is a transaction of its own, before what comes now."""
         part = Batch(self.key)
-        for name in ("first", "last", *_ORDER):
+        for name in ("first", "last", *_KINDS):
             setattr(part, name, getattr(self, name))
+            setattr(self, name, [])
         self.earlier.append(part)
-        self._clear()
 
     def parts(self) -> list[Batch]:
         """The transactions, in order."""
@@ -136,11 +98,15 @@ class Batch:
     def changes(self) -> list[Change]:
         """The changes, in order."""
         made = list(self.first)
-        for name in _ORDER:
+        for name in _KINDS:
             rows = getattr(self, name)
             if rows:
                 made.append(_CHANGES.get(name, Insert)(rows))
         return made + self.last
+
+
+#: What is inserted or written as `_CHANGES` says, in its order.
+_KINDS: Final = tuple(each.name for each in fields(Batch))[3:-1]
 
 
 class LogPosition:
