@@ -143,3 +143,24 @@ def test_known_labels_that_were_asked_teach_and_measure_nothing(
 def test_a_second_label_is_never_advised_of_who_can_go(capsys: pytest.CaptureFixture[str]) -> None:
     found = run(capsys, "panel", "labels.csv", "--prices", "prices.csv", "--json")
     assert found["best_again"] not in found["can_go"]
+
+
+def test_half_of_the_gold_may_be_too_little_to_choose_by(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rng = np.random.default_rng(2)
+    right = rng.random(300) < 0.67
+    herd = np.where(rng.random(300) < 0.72, right, ~right)
+    panel = {"big": (herd, 0.96), "small": (herd, 0.9), "claude": (right, 0.9)}
+    panel |= {"qwen": (right, 0.7), "llama": (right, 0.68)}
+    said = {m: np.where(rng.random(300) < p, x, ~x) for m, (x, p) in panel.items()}
+    rows = [f"t{i},{m},{said[m][i]}" for i in range(300) for m in panel]
+    Path("labels.csv").write_text("\n".join(["task,worker,label", *rows]))
+    drawn = np.random.default_rng(3).permutation(300)[:40]
+    gold = [f"t{i},{right[i]}" for i in drawn]
+    Path("gold.csv").write_text("\n".join(["task,label", *gold]))
+    found = run(capsys, "panel", "labels.csv", "--gold", "gold.csv", "--json")
+    assert found["expected"]["value"] > 0
+    assert found["change"] == {"value": 0.0, "error": 0.0}
+    words = run(capsys, "panel", "labels.csv", "--gold", "gold.csv")
+    assert "on other tasks not known: by half of the known labels no verdict would change" in words

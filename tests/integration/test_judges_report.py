@@ -45,21 +45,23 @@ def test_a_wrong_address_is_said_before_anything_is_asked(
         assert len(server.bodies) == 1  # one question to the judge that answers
     said = capsys.readouterr().err
     assert "judge typo: no response from http://127.0.0.1:9/v1" in said
-    assert "check base_url, model and key" in said
+    assert "Check base_url (up to and with /v1), model and key" in said
     assert "1 other can be asked" in said
     assert not Path("verdicts.jsonl").exists()
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"), [("model", "no such model"), ("key", "key was refused")]
+    ("fault", "says"), [("model", "there is no such model"), ("key", "key was refused")]
 )
 def test_a_wrong_model_or_key_is_said_too(
     fault: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with judging(always=fault) as server:
-        write({"one": server.url})
+        write({"one": server.url, "two": server.url})
         assert judge() == 2
-    assert says in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.count(says) == 1  # once for all judges
+    assert "judges one, two: 40" in said
 
 
 def test_a_busy_server_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +74,17 @@ def test_a_busy_server_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(row["faults"].get("server error", 0) for row in judges.values()) == 1
     assert all(row["cost"] > 0 for row in judges.values())
     assert all(row["agreement"] == 1 for row in judges.values())
+
+
+def test_the_first_questions_are_a_part_of_what_is_spent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with judging() as server:
+        write({"one": server.url, "two": server.url})
+        assert judge("--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sum(row["cached"] for row in found["judges"]) > 0
+    assert found["spent"] == pytest.approx(sum(row["cost"] for row in found["judges"]))
 
 
 def test_a_dry_run_asks_nothing_and_says_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,8 +144,11 @@ def test_other_commands_read_the_labels_that_were_bought(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with judging() as server:
-        write({"one": server.url, "two": server.url})
+        write({"one": server.url, "two": server.url}, "family: alike\n")
         assert judge("--labels-out", "bought.csv") == 0
+    assert Path("bought.csv").read_text().startswith("task,worker,label,family\n")
+    assert main(["aggregate", "bought.csv"]) == 0
+    assert "one and two hardly share errors: together" in capsys.readouterr().out
     for command in ("aggregate", "panel"):
         assert main([command, "bought.csv", "--json"]) == 0
     assert main(["aggregate", "verdicts.jsonl.journal"]) == 2  # not a table of labels

@@ -112,6 +112,8 @@ class Labelled:
         Whose answers in the journal are of another configuration, a sentence each.
     alone : Alone or None
         Who was good enough to label most items alone, and what that is expected to lose.
+    declared : dict
+        The family of each labeler of whom one was declared.
     """
 
     table: LabelTable
@@ -140,6 +142,7 @@ class Labelled:
     stale: tuple[str, ...] = ()
     alone: Alone | None = None
     told_skills: ToldSkills | None = None
+    declared: Mapping[Any, Hashable] = field(default_factory=dict)
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -186,7 +189,8 @@ class Labelled:
     def bought(self) -> dict[str, list[Any]]:
         """The labels that were bought, as columns that `as_table` takes: task, worker, label.
 
-        Also `confidence` and `rationale`, where labelers stated any.
+        Also `confidence` and `rationale`, where labelers stated any, and `family`, where any is
+        declared.
 
         >>> from venire.batch import label_recorded
         >>> done = label_recorded([(i, w, i % 2) for i in range(9) for w in "abc"], 12.0)
@@ -208,6 +212,8 @@ class Labelled:
             column = [one[place] for one in told]
             if any(value is not None for value in column):
                 found[name] = column
+        if self.declared:
+            found["family"] = [self.declared.get(name) for name in found["worker"]]
         return found
 
     def explained(self, most: int = SHOWN_REASONS) -> list[dict[str, Any]]:
@@ -476,6 +482,7 @@ def settle(
         (),
         book.alone,
         _told_skills(fitted.told_skills_, spoke, len(table.labelers)),
+        work.families or {},
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )

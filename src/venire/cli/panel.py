@@ -194,7 +194,7 @@ def _advice(report: PanelReport, most: float | None) -> list[str]:
     lines = [
         f"{asked}: {stay} labelers for {report.cheapest:,.6g}, {saved * 100:.0f} % less; "
         f"expected change {_percent(report.expected, signed=True)}"
-        + (f", on other tasks {_percent(report.change, signed=True)}" if report.measured else "")
+        + (_elsewhere(report) if report.measured else "")
     ]
     best = report.best_again
     if best.second.value > 0:
@@ -203,6 +203,13 @@ def _advice(report: PanelReport, most: float | None) -> list[str]:
             f"{_percent(best.second, signed=True)}, if its errors were independent of the first"
         )
     return lines
+
+
+def _elsewhere(report: PanelReport) -> str:
+    """What the advice changes on tasks that had no part in it."""
+    if report.change.value or report.change.error or not report.expected.value:
+        return f", on other tasks {_percent(report.change, signed=True)}"
+    return ", on other tasks not known: by half of the known labels no verdict would change"
 
 
 def _percent(estimate: Estimate, signed: bool = False) -> str:

@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from venire.estimators import BradleyTerry
 
 
-COMPARISONS = "The comparisons: CSV, Parquet or JSON Lines with left,right,worker,winner."
-COLUMNS = "The names of the columns. [default: left,right,worker,winner]"
+COMPARISONS = (
+    "The comparisons: CSV, Parquet or JSON Lines with left,right,worker,winner, or other usual "
+    "names, such as model_a,model_b,judge,winner."
+)
+COLUMNS = (
+    "The names of the columns. [default: left,right,worker,winner, or those that look like it]"
+)
 OUT = "Write the scores: thing,score,standard_error,comparisons,wins,group."
 SKILLS = "Write the labelers: worker,comparisons,reliability."
 SPREAD = "Prior standard deviation of the scores, in logits. [default: learned]"
@@ -40,7 +45,7 @@ def rank(
 ) -> None:
     """Rank things by pairwise comparisons, and estimate the reliability of labelers.
 
-    The winner is the name of one of the two sides, or "tie".
+    The winner is the name of one of the two sides or of its column, such as model_a, or "tie".
     """
     from venire.estimators import BradleyTerry
     from venire.files import check_targets, columns_output, write_outputs

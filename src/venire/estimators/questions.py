@@ -140,9 +140,11 @@ class Questions:
             )
             lines.append(f"{told}{best} explains the answers best ({weight:.0%}); {change}")
         else:
-            lines.append(f"no answers yet: {best} is the default ({weight:.0%} before any truth)")
+            lines.append(f"no answers yet: verdicts are those of {best} (weight {weight:.0%})")
         lines += [camp.words for camp in self.camps if camp.differ]
-        about = f"about {self.open:,.0f} of {self.items:,} verdicts hang on who is right"
+        about = (
+            f"to know who is right would change about {self.open:,.0f} of {self.items:,} verdicts"
+        )
         lines.append(
             f"{about}: {'more answers would pay' if self.pays else 'more would hardly pay'}"
         )

@@ -239,3 +239,12 @@ def test_whatever_a_file_says_is_read_or_refused(
     text = "\n".join(by.join(cells) for cells in (header, *rows)).encode(encoding)
     with contextlib.suppress(VenireError):
         assert as_table(Piped.of(text, "stdin"), wide=wide).said.size
+
+
+def test_a_guess_goes_by_words_in_names(tmp_path: Path) -> None:
+    file = tmp_path / "scores.csv"
+    rows = [f"1 November,q{n // 4},{'abcd'[n % 4]},{n % 5 + 1},{300 + n}" for n in range(40)]
+    header = "run_id,sample_uuid,grader_model,score_1to5,latency_ms"
+    file.write_text("\n".join([header, *rows]))
+    with pytest.raises(InputError, match="--columns sample_uuid,grader_model,score_1to5"):
+        as_table(file)

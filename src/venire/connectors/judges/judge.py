@@ -120,6 +120,7 @@ class Judge(Closing):
         self._features = given | ({"response_format"} - set(config.extra))
         self._rejected = 0
         self._answering: dict[str, asyncio.Event] = {}
+        self._owed = 0.0  # what the first question cost, until an answer counts it
         self.stopped: str | None = None
 
     async def close(self) -> None:
@@ -156,6 +157,7 @@ class Judge(Closing):
     async def ask(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
         """As `answer`, for an answer that is only a part of a label, and is not counted as one."""
         known, (own, cost) = self.classes(classes), await self._own_answer(item)
+        cost, self._owed = cost + self._owed, 0.0
         messages = self._prompt.messages(item, known, own)
         votes = (self._vote(messages, tuple(known), n) for n in range(self.config.votes))
         said = await asyncio.gather(*votes, return_exceptions=True)
@@ -166,8 +168,16 @@ class Judge(Closing):
 
         Raises a `JudgeFault` if there is no way to one: nobody listens, or the key, the model or
         the address is refused. A judge that is busy or slow is not at fault: that is returned.
-        A judge that sends batches only looks whether there are any, for nothing.
+        A judge that sends batches only looks whether there are any, for nothing. What it cost is a
+        part of the cost of the next answer, since the cache answers this question for nothing.
         """
+        before = self.usage.cost
+        try:
+            return await self._probed(item, classes)
+        finally:
+            self._owed += self.usage.cost - before
+
+    async def _probed(self, item: Any, classes: Sequence[str] | None) -> str:
         if isinstance(self._http, BatchLine):
             try:
                 await self._http.check()
@@ -192,8 +202,9 @@ class Judge(Closing):
                 await asyncio.sleep(wait)
                 continue
             break
-        if isinstance(got, Halt):
-            raise self._stop(got.why)
+        if isinstance(got, Halt):  # whoever asked says so
+            self.stopped = got.why
+            raise Stopped(self.id, got.why)
         if isinstance(got, Retry):
             if got.kind == "no response":
                 raise Unavailable(self.id, f"no response from {self.config.base_url}: {got.why}")

@@ -43,13 +43,19 @@ async def check_judges(judges: Sequence[AnyJudge], item: Any) -> list[str]:
     for one in said:
         if isinstance(one, BaseException) and not isinstance(one, JudgeFault):
             raise one
-    faults = [str(one) for one in said if isinstance(one, JudgeFault)]
+    faults: dict[str, list[str]] = {}
+    for fault in said:
+        if isinstance(fault, JudgeFault):
+            faults.setdefault(fault.why, []).append(fault.judge)
     if faults:
         others = sum(one == "" for one in said)
         some = "" if not others else f" ({others} other{'' if others == 1 else 's'} can be asked)"
+        named = (
+            f"judge{'s' * (len(who) > 1)} {', '.join(who)}: {why}" for why, who in faults.items()
+        )
         raise InputError(
-            f"{'; '.join(faults)}: check base_url, model and key in the file of judges{some}; "
-            "nothing else was asked"
+            f"{'; '.join(named)}. Check base_url (up to and with /v1), model and key in the file "
+            f"of judges{some}; nothing else was asked"
         )
     return [one for one in said if isinstance(one, str) and one]
 

@@ -48,6 +48,14 @@ TRUTH: Final = (
     "wahrheit referenz verite corrige"
 )
 
+#: The two sides of a comparison, and who won it.
+SIDES: Final = (
+    *(("left", "right"), ("modela", "modelb"), ("model1", "model2"), ("a", "b")),
+    *(("systema", "systemb"), ("system1", "system2"), ("first", "second")),
+    *(("candidatea", "candidateb"), ("playera", "playerb"), ("player1", "player2")),
+)
+WINNER: Final = "winner preferred preference choice verdict label vote outcome result"
+
 #: Columns that are neither.
 OTHER: Final = (
     "text content sentence body title url comment comments notes remark created createdat "
@@ -135,6 +143,27 @@ def layout_of(
     if across is not None:
         return across
     raise InputError(_confusion(names, sample, columns, what))
+
+
+def layout_of_pairs(names: Sequence[str]) -> Layout:
+    """The two sides, the labeler and the winner of a table of comparisons.
+
+    >>> layout_of_pairs(["pair_id", "model_a", "model_b", "judge", "winner"]).columns
+    ('model_a', 'model_b', 'judge', 'winner')
+    """
+    plain = {_plain(name): name for name in names}
+    sides = next((pair for pair in SIDES if set(pair) <= plain.keys()), ())
+    left, right = (plain[side] for side in sides) if sides else (None, None)
+    apart = [name for name in names if name not in (left, right)]
+    who, won = (next(iter(role_names(apart, role)), None) for role in (LABELER, WINNER))
+    if left is not None and right is not None and who is not None and won is not None:
+        return Layout((left, right, who, won))
+    missing = "left" if left is None else "worker" if who is None else "winner"
+    raise InputError(
+        f"{_header(names)}: there is no column {missing!r}, or with another usual name; write "
+        "--columns with those of the two sides, the labeler and the winner, such as --columns "
+        "left,right,worker,winner (in Python columns=[...])"
+    )
 
 
 def role_names(names: Sequence[str], role: str) -> list[str]:
@@ -300,10 +329,18 @@ def _confusion(names: Sequence[str], sample: Sample, columns: Sequence[str], wha
 
 
 def _guess(names: Sequence[str], sample: Sample, width: int) -> list[str | None]:
-    """Columns for the roles: by name, else the first that is left, a label from few values."""
+    """Columns for the roles: by name or a word in it, else the first that is left.
+
+    A label is taken from few values.
+    """
     said = f"{LABEL} {TRUTH}"
     roles = (ITEM, LABELER, said) if width == 3 else (ITEM, said)
     found = [next(iter(role_names(names, role)), None) for role in roles]
+    for place, role in reversed(list(enumerate(roles))):
+        if found[place] is None:
+            others = {*found, *role_names(names, OTHER)}
+            varied = [n for n in names if n not in others and len(_said(sample[n])) > 1]
+            found[place] = next((n for n in varied if _has_word(n, role)), None)
     people = role_names(names, LABELER)  # who, and never what
     aside = [*role_names(names, OTHER), *_unused(names, roles, found), *people]
     left = [n for n in names if n not in found and str(n).strip() and n not in aside]
@@ -317,6 +354,15 @@ def _guess(names: Sequence[str], sample: Sample, width: int) -> list[str | None]
         if name is None and left:
             found[place] = left.pop(0)
     return found
+
+
+def _has_word(name: object, role: str) -> bool:
+    """Whether a word of a name is one of a role.
+
+    >>> _has_word("grader_model", LABELER), _has_word("run_id", LABELER), _has_word("id", ITEM)
+    (True, False, True)
+    """
+    return any(_plain(word) in role.split() for word in re.split(r"[\W_]", str(name)))
 
 
 def _unused(names: Sequence[str], roles: Sequence[str], found: Sequence[str | None]) -> list[str]:

@@ -27,15 +27,25 @@ from venire.labels.sources.files import (
     read_columns,
     read_records,
 )
-from venire.labels.sources.headers import ITEM, LABEL, TRUTH, Layout, layout_of, role_names
+from venire.labels.sources.headers import (
+    ITEM,
+    LABEL,
+    TRUTH,
+    Layout,
+    layout_of,
+    layout_of_pairs,
+    role_names,
+)
 from venire.tools.addresses import PathOrAddress, readable
 from venire.tools.csv_rows import dialect_of, read_head, read_rows
 from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json
 
-#: What the columns of a table of labels, and of truths, are called unless one says otherwise.
+#: What the columns of a table of labels, of truths and of comparisons are called unless one says
+#: otherwise.
 COLUMNS: Final = ("task", "worker", "label")
 TRUTH_COLUMNS: Final = ("task", "label")
+COMPARISON_COLUMNS: Final = ("left", "right", "worker", "winner")
 
 #: Rows by which columns are recognised.
 _SAMPLE: Final = 1000
@@ -138,7 +148,7 @@ def _of_roles(names: Sequence[str], roles: Sequence[str]) -> list[str]:
 def _layout(
     names: list[str], sample: dict[str, list[Any]], columns: Sequence[str], what: str, wide: bool
 ) -> Layout | None:
-    usual = tuple(columns) in (COLUMNS, TRUTH_COLUMNS)
+    usual = tuple(columns) in (COLUMNS, TRUTH_COLUMNS, COMPARISON_COLUMNS)
     if wide and not usual:
         known = {str(name).strip().lower(): name for name in names}
         absent = next((c for c in columns if c.strip().lower() not in known), None)
@@ -151,6 +161,8 @@ def _layout(
         return None  # whoever reads it says that it is empty
     if not wide and (not usual or all(column in here for column in columns)):
         return None
+    if len(columns) == len(COMPARISON_COLUMNS):
+        return layout_of_pairs(list(dict.fromkeys(names)))
     return layout_of(list(dict.fromkeys(names)), sample, columns, what, wide)
 
 

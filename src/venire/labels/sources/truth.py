@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,7 +24,7 @@ from venire.labels.sources.build import (
 )
 from venire.labels.sources.columns import Coded, first_row, like
 from venire.labels.sources.files import is_path
-from venire.labels.sources.sheets import TRUTH_COLUMNS
+from venire.labels.sources.sheets import COMPARISON_COLUMNS, TRUTH_COLUMNS
 from venire.tools.arrays import Ints
 from venire.tools.csv_rows import number
 
@@ -45,11 +46,8 @@ __all__ = [
 ]
 
 
-#: What the columns of a table of comparisons are called.
-COMPARISON_COLUMNS: Final = ("left", "right", "worker", "winner")
-
-#: What a winner is called where neither side won.
-TIES: Final = ("tie", "draw")
+#: What a winner is called where neither side won, here and in the tables of Chatbot Arena.
+TIES: Final = ("tie", "draw", "tie (bothbad)", "both_bad", "tie (inconsistent)")
 
 _TIE, _NOBODY = -1, -2
 
@@ -77,19 +75,22 @@ class Comparisons:
 def as_comparisons(source: Any, columns: Sequence[str] = COMPARISON_COLUMNS) -> Comparisons:
     """Rows of (left, right, labeler, winner), in any form that `as_table` takes.
 
-    The winner is the name of one of the two, or "tie" or "draw". A labeler may compare the same
-    two more than once.
+    The winner is the name of one of the two, or of its column (`left`, `model_a`; also `a`), or
+    "tie" or "draw". A labeler may compare the same two more than once.
 
     >>> data = as_comparisons([("a", "b", "ann", "a"), ("c", "a", "bob", "tie")])
     >>> data.things, data.won_left.tolist()
     (('a', 'c', 'b'), [1.0, 0.5])
+    >>> arena = {"model_a": ["x", "y"], "model_b": ["y", "x"], "judge": [1, 1], "winner": "ab"}
+    >>> as_comparisons(arena).won_left.tolist()
+    [1.0, 0.0]
     >>> as_comparisons([("a", "b", "ann", "c")])
     Traceback (most recent call last):
     venire.errors.InputError: row 0 (the first is 0): winner is 'c', expected 'a', 'b' or 'tie': ...
     """
     if isinstance(source, Comparisons):
         return source
-    (left, right, worker, winner), blame = coded_columns(source, columns, "comparisons")
+    (left, right, worker, winner), called, blame = coded_sheet(source, columns, "comparisons")
     things: dict[str, Any] = {}  # by their text: a column with a "tie" in it is text
     for name in (*left.names, *right.names):
         things.setdefault(str(name), name)
@@ -101,15 +102,28 @@ def as_comparisons(source: Any, columns: Sequence[str] = COMPARISON_COLUMNS) -> 
         raise blame(int(same[0]), f"{what!r} is compared with itself, expected two: drop the row")
     names = tuple(things.values())
     who = _placed(winner, place)
+    for column, side in zip(called[:2], (first, second), strict=True):
+        named = np.array([str(name).lower() in _sides(column) for name in winner.names])
+        who = np.where((who == _NOBODY) & named[winner.codes], side, who)
     wrong = np.flatnonzero((who != first) & (who != second) & (who != _TIE))
     if wrong.size:
         row = int(wrong[0])
         expected = f"{names[first[row]]!r}, {names[second[row]]!r} or 'tie'"
         got = winner.names[winner.codes[row]]
-        raise blame(row, f"{columns[3]} is {got!r}, expected {expected}: correct or drop the row")
+        raise blame(row, f"{called[3]} is {got!r}, expected {expected}: correct or drop the row")
     won_left = np.where(who == _TIE, 0.5, (who == first).astype(np.float64))
     labeler = worker.codes.astype(np.int64)
     return Comparisons(names, worker.names, first, second, labeler, won_left)
+
+
+def _sides(column: str) -> tuple[str, str]:
+    """What a winner may call the side of a column: its name, or the end of it.
+
+    >>> _sides("model_a"), _sides("left")
+    (('model_a', 'a'), ('left', 'left'))
+    """
+    name = column.strip().lower()
+    return name, re.split(r"[^a-z0-9]", name)[-1]
 
 
 def _placed(column: Coded, place: dict[str, int]) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -172,3 +173,22 @@ def test_bad_comparisons(rows: Any, says: str) -> None:
 def test_bad_parameters(how: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="expected"):
         BradleyTerry(**how).fit([("a", "b", "x", "a")])
+
+
+def test_tables_of_an_arena_are_read_as_they_are(tmp_path: Path) -> None:
+    rows = [("x", "y", "model_a"), ("y", "x", "model_b"), ("x", "y", "tie (bothbad)")]
+    file = tmp_path / "battles.csv"
+    lines = [f"{n},{a},{b},gpt,{won}" for n, (a, b, won) in enumerate(rows)]
+    file.write_text("\n".join(["question_id,model_a,model_b,judge,winner", *lines]))
+    found = as_comparisons(file)
+    assert found.things == ("x", "y")
+    assert found.labelers == ("gpt",)
+    assert found.won_left.tolist() == [1.0, 0.0, 0.5]
+    named = as_comparisons({"model_a": ["b"], "model_b": ["a"], "judge": ["g"], "winner": ["a"]})
+    assert named.won_left.tolist() == [0.0]  # the thing of that name, not the side
+    with pytest.raises(
+        InputError, match="no column 'left', or with another usual name; write --columns"
+    ):
+        as_comparisons({"one": ["x"], "two": ["y"], "judge": ["g"], "winner": ["x"]})
+    with pytest.raises(InputError, match="winner is 'c', expected 'x', 'y' or 'tie'"):
+        as_comparisons({"model_a": ["x"], "model_b": ["y"], "judge": ["g"], "winner": ["c"]})
