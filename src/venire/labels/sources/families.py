@@ -12,7 +12,7 @@ from venire.labels.partitions import Table
 from venire.labels.sources.columns import columns_of, like
 from venire.labels.sources.files import is_json_lines, is_parquet, is_path, read_columns
 from venire.labels.sources.headers import LABELER, role_names
-from venire.labels.sources.sheets import file_head, has_header
+from venire.labels.sources.sheets import file_head, has_header, listed
 from venire.tools.addresses import PathOrAddress, located, readable
 from venire.tools.csv_rows import read_rows
 
@@ -93,16 +93,8 @@ def _frame(source: Any, columns: Sequence[str]) -> Iterable[Row] | None:
         names = list(getattr(source, "columns", ())) or []
     if columns[1] not in map(str, names):
         return None
-    pair = [_listed(values) for values in columns_of(source, columns, "families")]
+    pair = [listed(values) for values in columns_of(source, columns, "families")]
     return zip(repeat(None), *pair, strict=False)
-
-
-def _listed(values: Any) -> list[Any]:
-    for method in ("to_pylist", "tolist"):
-        if hasattr(values, method):
-            found: list[Any] = getattr(values, method)()
-            return found
-    return list(values)
 
 
 def _file(path: PathOrAddress, columns: Sequence[str]) -> Iterator[Row] | None:
