@@ -340,7 +340,8 @@ def _guess(names: Sequence[str], sample: Sample, width: int) -> list[str | None]
         if found[place] is None:
             others = {*found, *role_names(names, OTHER)}
             varied = [n for n in names if n not in others and len(_said(sample[n])) > 1]
-            found[place] = next((n for n in varied if _has_word(n, role)), None)
+            words = {n: {_plain(word) for word in re.split(r"[\W_]", str(n))} for n in varied}
+            found[place] = next((n for n in varied if words[n] & set(role.split())), None)
     people = role_names(names, LABELER)  # who, and never what
     aside = [*role_names(names, OTHER), *_unused(names, roles, found), *people]
     left = [n for n in names if n not in found and str(n).strip() and n not in aside]
@@ -354,15 +355,6 @@ def _guess(names: Sequence[str], sample: Sample, width: int) -> list[str | None]
         if name is None and left:
             found[place] = left.pop(0)
     return found
-
-
-def _has_word(name: object, role: str) -> bool:
-    """Whether a word of a name is one of a role.
-
-    >>> _has_word("grader_model", LABELER), _has_word("run_id", LABELER), _has_word("id", ITEM)
-    (True, False, True)
-    """
-    return any(_plain(word) in role.split() for word in re.split(r"[\W_]", str(name)))
 
 
 def _unused(names: Sequence[str], roles: Sequence[str], found: Sequence[str | None]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -103,7 +102,8 @@ def as_comparisons(source: Any, columns: Sequence[str] = COMPARISON_COLUMNS) -> 
     names = tuple(things.values())
     who = _placed(winner, place)
     for column, side in zip(called[:2], (first, second), strict=True):
-        named = np.array([str(name).lower() in _sides(column) for name in winner.names])
+        sides = column.strip().lower(), column.strip().lower().rpartition("_")[2]
+        named = np.array([str(name).lower() in sides for name in winner.names])
         who = np.where((who == _NOBODY) & named[winner.codes], side, who)
     wrong = np.flatnonzero((who != first) & (who != second) & (who != _TIE))
     if wrong.size:
@@ -114,16 +114,6 @@ def as_comparisons(source: Any, columns: Sequence[str] = COMPARISON_COLUMNS) -> 
     won_left = np.where(who == _TIE, 0.5, (who == first).astype(np.float64))
     labeler = worker.codes.astype(np.int64)
     return Comparisons(names, worker.names, first, second, labeler, won_left)
-
-
-def _sides(column: str) -> tuple[str, str]:
-    """What a winner may call the side of a column: its name, or the end of it.
-
-    >>> _sides("model_a"), _sides("left")
-    (('model_a', 'a'), ('left', 'left'))
-    """
-    name = column.strip().lower()
-    return name, re.split(r"[^a-z0-9]", name)[-1]
 
 
 def _placed(column: Coded, place: dict[str, int]) -> Ints:
