@@ -38,6 +38,13 @@ BLOCKS = st.builds(
 KINDS = {"text", "markdown", "code", "image", "audio", "table"}
 
 
+@pytest.mark.parametrize("reference", [False, True])
+def test_a_reference_is_shown_to_people_if_the_stream_says_so(reference: bool) -> None:
+    blocks = [Block(field="answer"), *([Block(field="reference")] if reference else [])]
+    parts = lay_out({"answer": "41", "reference": "42"}, "item", blocks)
+    assert [part["text"] for part in parts] == (["41", "42"] if reference else ["41"])
+
+
 @given(PAYLOADS, st.lists(BLOCKS, max_size=3))
 def test_anything_can_be_shown(payload: Any, blocks: list[Block]) -> None:
     parts = lay_out(payload, "item", blocks)
