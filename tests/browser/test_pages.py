@@ -273,7 +273,7 @@ def test_a_lease_that_ends_is_told_and_the_answer_still_counts(
         fill(client, "slow", "first", lease_floor_seconds=1, lease_ceiling_seconds=2)
         sign_in(page, process, ann)
         begin(page, process, "slow")
-        until(lambda: "you can still label it" in page.inner_text("#note"))
+        until(lambda: "your answer still counts" in page.inner_text("#note"))
         until(lambda: client.insights("slow")["leased_items"] == 0)
         page.keyboard.press("1")
         until(lambda: labels(client, "slow", "i0") == [("ann", "spam")])

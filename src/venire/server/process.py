@@ -184,11 +184,20 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
             if not told:
                 await server.listening.wait()
                 for listening in server.addresses():
-                    tell(f"standing by on {listening}: {why}")
+                    tell(f"standing by on {listening}: {_without_advice(why)}")
                 told = True
                 if not settings.shared:
                     await asyncio.to_thread(prepare)
         await asyncio.sleep(_RETRY)
+
+
+def _without_advice(why: Exception) -> str:
+    """Why one stands by, without what to do about it, which is for those who did not mean to.
+
+    >>> _without_advice(StoreInUse("the store is in use: stop it first, or take another"))
+    'the store is in use'
+    """
+    return str(why).partition(": stop it first")[0]
 
 
 async def _start(service: Service, settings: ServerSettings, server: _Server, tell: Tell) -> None:

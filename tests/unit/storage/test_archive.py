@@ -206,6 +206,17 @@ def test_a_store_that_fails_while_it_is_restored_is_refused(archive: Path, tmp_p
         open_storage(url)
 
 
+@pytest.mark.parametrize("wrong", ["mistyped.ndjson", "."])
+def test_a_name_that_is_no_file_leaves_the_store_free_for_the_right_one(
+    archive: Path, tmp_path: Path, wrong: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/new.db"
+    with open_storage(url) as storage, pytest.raises(FileError, match="cannot be read"):
+        read_archive(storage, tmp_path / wrong)
+    with open_storage(url) as storage:
+        assert read_archive(storage, archive) > 0
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_what_comes_through_a_pipe_is_checked_at_its_end(archive: Path, tmp_path: Path) -> None:
     pipe, whole = tmp_path / "pipe", archive.read_bytes()

@@ -319,7 +319,7 @@ async function beat(work) {
   } else work.over = now > work.ends;
   if (!work.over) return;
   queue = queue.filter((one) => one !== work); // nobody has seen it: others may have it
-  if (current === work) note("your lease has expired; others may get this item, but you can still label it");
+  if (current === work) note("others may get this item too now; your answer still counts");
 }
 
 const mine = () =>

@@ -113,7 +113,7 @@ def read_archive(storage: Storage, source: Path) -> int:
     """
     if storage.streams() or storage.deleted_streams() or storage.keys():
         raise StoreError(f"the store {storage.url} is not empty: restore into a new one")
-    if source.is_file():  # not a pipe, which can be read only once
+    if not source.is_fifo():  # which can be read only once
         for line in _lines(source):
             _row(source, *line)
     storage.write([c.SetMeta(RESTORING, source.name)])
