@@ -487,7 +487,7 @@ def test_the_whole_day_of_a_labeler(page: Any, process: Process, ann: str) -> No
         until(lambda: page.inner_text("#done") == "20")
         assert page.inner_text("#payload") not in answered
         assert page.locator("#answers li").count() == 10
-        until(lambda: "you can still label it" in page.inner_text("#note"))  # nobody was there
+        until(lambda: "your answer still counts" in page.inner_text("#note"))  # nobody was there
         answered |= press_all(page, "12" * 10)
         assert len(answered) == 40  # none was shown twice
         until(lambda: page.inner_text("#done") == "40")

@@ -44,6 +44,7 @@ def label(browser: Any, link: str, name: str, answers: int) -> Any:
     window.click("text=Start")
     window.wait_for_url("**/work?stream=posts")
     assert name in window.inner_text("header")
+    assert window.locator(".as").count() == 0  # it is not said twice
     for n in range(answers):
         ready(window)
         plain(window)
