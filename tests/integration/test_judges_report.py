@@ -93,8 +93,10 @@ def test_a_dry_run_asks_nothing_and_says_the_cost(capsys: pytest.CaptureFixture[
         assert judge("--dry-run", "--json") == 0
         found = json.loads(capsys.readouterr().out)
         assert judge("--dry-run") == 0
-        assert not server.bodies
         said = capsys.readouterr().out
+        assert judge("--dry-run", "--batch") == 0
+        assert "at the discount of batches, nothing was asked" in capsys.readouterr().out
+        assert not server.bodies
         assert judge() == 0
         capsys.readouterr()
         assert judge("--dry-run", "--json") == 0

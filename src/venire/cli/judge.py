@@ -69,7 +69,8 @@ def judge(
         batches.check_promise(promise, names, known)
         batches.warn_target(buying.target, known)
         if dry_run:
-            return _say_forecast(forecast(panel, [item.content for item in rows]), limit, as_json)
+            found = forecast(panel, [item.content for item in rows])
+            return _say_forecast(found, limit, as_json, batch)
         check_limits(rows, panel, limit, buying.target)
         asking = buying.asking(out)
         resumed = batches.say_continued(asking["journal"])
@@ -125,7 +126,7 @@ def _classes(panel: Sequence[AnyJudge], config: Path) -> tuple[list[str] | None,
     )
 
 
-def _say_forecast(found: dict[str, Any], limit: Budget | None, as_json: bool) -> None:
+def _say_forecast(found: dict[str, Any], limit: Budget | None, as_json: bool, batch: bool) -> None:
     """What all labels of all judges would cost, and what the budget allows of it."""
     if as_json:
         print(
@@ -139,7 +140,10 @@ def _say_forecast(found: dict[str, Any], limit: Budget | None, as_json: bool) ->
             f"{row['id']}: {row['questions']:,} questions{cached}, about "
             f"{row['input_tokens']:,} + {row['output_tokens']:,} tokens, {priced}"
         )
-    print(f"all judges on all {found['items']:,} items: {found['cost']:,.6g}, nothing was asked")
+    price = " at the discount of batches" if batch else ""
+    print(
+        f"all judges on all {found['items']:,} items: {found['cost']:,.6g}{price}, nothing was asked"
+    )
     if limit is not None and limit.money is not None:
         print(f"--budget {limit.money:,.6g} is the most that is spent")
     if limit is not None and limit.labels is not None:

@@ -129,5 +129,7 @@ def test_every_labeler_needs_a_price() -> None:
 
 
 def test_gold_of_a_class_that_nobody_says_is_told() -> None:
-    with pytest.warns(UserWarning, match="nobody said 'maybe', so gold of it taught nothing"):
+    with pytest.warns(
+        UserWarning, match="nobody said 'maybe', so gold of that class taught nothing"
+    ):
         vn.label({"a": 1, "b": 2}, {"one": yes}, BUDGET, gold={"a": "maybe"})
