@@ -93,7 +93,9 @@ def judge(
             run_beside(recount_bias(panel, rows, done.table))
     finally:
         close_labelers(panel)
-        kept.close()
+        for file in (kept, book):
+            if file is not None:
+                file.close()
     said = judges_record(panel, done.table, done.codes, resumed)
     if book is not None:
         said["batches"] = book.record(read_judges(config))
@@ -140,10 +142,8 @@ def _say_forecast(found: dict[str, Any], limit: Budget | None, as_json: bool, ba
             f"{row['id']}: {row['questions']:,} questions{cached}, about "
             f"{row['input_tokens']:,} + {row['output_tokens']:,} tokens, {priced}"
         )
-    price = " at the discount of batches" if batch else ""
-    print(
-        f"all judges on all {found['items']:,} items: {found['cost']:,.6g}{price}, nothing was asked"
-    )
+    total = f"{found['cost']:,.6g}{' at the discount of batches' if batch else ''}"
+    print(f"all judges on all {found['items']:,} items: {total}, nothing was asked")
     if limit is not None and limit.money is not None:
         print(f"--budget {limit.money:,.6g} is the most that is spent")
     if limit is not None and limit.labels is not None:

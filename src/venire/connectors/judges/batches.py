@@ -111,6 +111,9 @@ class BatchBook:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._file.close()
 
     def answer(self, question: str) -> tuple[int, bytes] | None:
