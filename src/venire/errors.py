@@ -81,14 +81,16 @@ class UnknownName(InputError):
 
     >>> print(UnknownName("policy", "gredy", ["greedy", "random"]))
     unknown policy 'gredy': did you mean 'greedy'? Known: greedy, random
+    >>> print(UnknownName("policy", "mine", ["greedy", "random"]))
+    unknown policy 'mine'; known: greedy, random
     """
 
     def __init__(self, kind: str, got: str, known: Iterable[str]) -> None:
         """Say what kind of name was got, and suggest the nearest of the known ones."""
         names = sorted(known)
         near = difflib.get_close_matches(got, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"unknown {kind} {got!r}: {hint}Known: {', '.join(names)}")
+        hint = f": did you mean {near[0]!r}? Known: " if near else "; known: "
+        super().__init__(f"unknown {kind} {got!r}{hint}{', '.join(names)}")
 
 
 class NotFound(VenireError, LookupError):

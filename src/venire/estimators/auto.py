@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from venire.errors import InputError
 from venire.estimators.anchored import (
     WEIGHED,
     Anchored,
@@ -165,8 +164,6 @@ class Auto(VoteEstimator):
         well each predicts gold (`venire.estimators.truth`). `asked` are those of its items that
         were chosen, as `questions` does, and not drawn at random.
         """
-        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
         table = as_labels(labels)
         known = known_classes(table, gold)
         self.checked_: Checked | None = None

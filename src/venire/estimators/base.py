@@ -136,6 +136,9 @@ def three_arrays(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def either(self: Any, *given: Any, **options: Any) -> Any:
+        seed = getattr(self, "seed", 0)
+        if not isinstance(seed, int | np.integer) or seed < 0:
+            raise InputError(f"got seed={seed!r}, expected a whole number from 0 on")
         if not given and options.keys() >= set(names):
             given = tuple(options.pop(name) for name in names)
         if len(given) == 3 and not any(x is None or isinstance(x, Mapping) for x in given):

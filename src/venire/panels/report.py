@@ -171,7 +171,8 @@ class PanelReport:
 
     def __repr__(self) -> str:
         size = f"items={self.items}, labels={self.labels}, labelers={len(self.members)}"
-        return f"PanelReport({size}, accuracy={self.accuracy.value:.3f}, can_go={self.can_go})"
+        found = f"accuracy={self.accuracy.value:.3f}, can go: {len(self.can_go)}"
+        return f"PanelReport({size}, {found})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: how accurate the panel is, and what each labeler brings."""

@@ -134,7 +134,7 @@ def test_policies_learnings_and_estimators_go_by_name() -> None:
         ("item", "id", "an item in a policy has no attribute 'id': did you mean 'number'"),
         ("item", "wieght", "did you mean 'weight'"),
         ("labeler", "competence", "a labeler in a policy .* did you mean 'evidence'"),
-        ("labeler", "colour", "has no attribute 'colour': It has capacity, evidence, number"),
+        ("labeler", "colour", "has no attribute 'colour', but capacity, evidence, number"),
     ],
 )
 def test_a_policy_that_asks_for_what_there_is_not(what: str, name: str, says: str) -> None:
@@ -164,3 +164,10 @@ def test_a_table_is_shown_in_a_line() -> None:
     assert repr(table) == (
         "LabelTable(2,500 labels of 500 items by 5 labelers, classes 0, 1, 2, 3, 4, 5, and 3 more)"
     )
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 1.5])
+@pytest.mark.parametrize("method", [vn.MajorityVote, vn.OneCoin, vn.Auto])
+def test_a_seed_that_is_none_is_refused(method: Any, seed: Any) -> None:
+    with pytest.raises(InputError, match="expected a whole number from 0 on"):
+        method(seed=seed).fit(ROWS)

@@ -83,7 +83,7 @@ def test_what_is_exported() -> None:
 def test_unknown_names_get_a_suggestion() -> None:
     with pytest.raises(UnknownName, match="did you mean 'round-robin'"):
         policy_named("roundrobin:3")
-    with pytest.raises(UnknownName, match="Known: algorithm-2, known, then-serve"):
+    with pytest.raises(UnknownName, match="known: algorithm-2, known, then-serve"):
         learning_named("magic")
 
 

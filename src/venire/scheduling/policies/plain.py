@@ -229,8 +229,8 @@ def _unknown(what: str, name: str, view: type) -> str:
     known = [word for word in dir(view) if not word.startswith("_") and word != "COLUMNS"]
     near = difflib.get_close_matches(name, known, n=1)
     meant = _OTHERWISE.get(name) or next(iter(near), "")
-    hint = f"did you mean {meant!r}? " if meant in known else ""
-    return f"{what} in a policy has no attribute {name!r}: {hint}It has {', '.join(known)}"
+    hint = f": did you mean {meant!r}? It has " if meant in known else ", but "
+    return f"{what} in a policy has no attribute {name!r}{hint}{', '.join(known)}"
 
 
 class LabelerView:
