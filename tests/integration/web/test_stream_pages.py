@@ -118,6 +118,7 @@ def test_who_shares_errors_is_said_on_the_pages(served: InProcess) -> None:
 def test_the_panel_as_a_part_of_the_page(served: InProcess) -> None:
     part = served.call("GET", "/streams/posts?part=panel", "viewer").text
     assert "expected to be right" in part
+    assert "each label costs 1; half a point may be lost" in part
     assert part.count("<tr>") == 4
     assert "has 0 labels" in served.call("GET", "/streams/new?part=panel", "viewer").text
 
