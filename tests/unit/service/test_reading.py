@@ -169,3 +169,29 @@ def test_of_few_labels_nothing_is_said() -> None:
         "ann": (None, 0.5),
         "bob": (None, 0.5),
     }
+
+
+def test_items_that_one_labeler_labelled_do_not_move_skills() -> None:
+    """With gold of some, they made intervals narrow where they were wrong."""
+    rng = random.Random(0)
+    skills, classes = {"ann": 0.93, "bob": 0.82, "cat": 0.85, "dan": 0.7}, ("ok", "toxic", "threat")
+    shared, alone, gold = list[LabelRow](), list[LabelRow](), dict[str, str]()
+    for n in range(1600):
+        truth = rng.choices(classes, [0.66, 0.30, 0.04])[0]
+        for name in rng.sample(list(skills), 2 if n < 350 else 1):
+            right = rng.random() < skills[name]
+            label = truth if right else rng.choice([x for x in classes if x != truth])
+            row = LabelRow.load(["s", f"i{n}", name, label, float(n), n, False, None, "lease"])
+            (shared if n < 350 else alone).append(row)
+        if n < 350 and rng.random() < 0.35:
+            gold[f"i{n}"] = truth
+    stranger = LabelRow.load(["s", "i1599", "eve", "ok", 1600.0, 1600, False, None, "lease"])
+    alone = [row for row in alone if row.item != "i1599"] + [stranger]
+    found = measure((shared + alone)[::-1], classes, gold).skills
+    assert found["eve"].skill is None
+    for name, told in measure(shared[::-1], classes, gold).skills.items():
+        assert (found[name].skill, found[name].low, found[name].high) == (
+            told.skill,
+            told.low,
+            told.high,
+        )
