@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from venire.files.audits import read_judged as read_judged
     from venire.files.audits import read_known as read_known
     from venire.files.audits import read_verdicts as read_verdicts
-    from venire.files.dataset import to_dataset as to_dataset
     from venire.files.items import ItemTable as ItemTable
     from venire.files.items import read_items as read_items
     from venire.files.panel import read_panel as read_panel
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from venire.files.results import columns_output as columns_output
     from venire.files.results import exits_output as exits_output
     from venire.files.results import skills_output as skills_output
+    from venire.files.results import to_dataset as to_dataset
     from venire.files.results import verdicts_output as verdicts_output
     from venire.files.results import write_outputs as write_outputs
 else:

@@ -5,7 +5,13 @@ A file whose name ends in .parquet is written as Parquet, in .jsonl or .ndjson a
 names and moved into place when all of them are complete, so an interrupted or failing run leaves no
 partial files.
 
-**The output files of an aggregation: the verdict on each task, the skill of each worker.**
+The output files of an aggregation: the verdict on each task, the skill of each worker.
+
+Verdicts as a data set of Hugging Face `datasets`: in memory, or as a folder that
+`datasets.load_from_disk` reads. The label is a `ClassLabel`, so that its names come along.
+
+    to_dataset(vn.label(items, panel, budget))      # or of a fitted estimator
+    venire aggregate labels.csv --out verdicts.dataset --probabilities
 """
 
 from __future__ import annotations
@@ -15,7 +21,8 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from itertools import chain, islice
@@ -23,11 +30,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from venire.costs import Costs
-from venire.errors import FileError, MissingExtra
+from venire.errors import FileError, InputError, MissingExtra
 from venire.estimators.frames import part_columns, skill_columns, verdict_columns
 from venire.labels.partitions import Partitions, pieces
 from venire.model import Assignment, Exit
 from venire.tools.addresses import PathOrAddress
+from venire.tools.lazy import library
 from venire.tools.untrusted import harmless
 
 if TYPE_CHECKING:
@@ -144,8 +152,6 @@ def _write_parquet(file: BinaryIO, output: Output) -> None:
 
 
 def _write_dataset(output: Output) -> None:
-    from venire.files.dataset import write_dataset
-
     write_dataset(output.path, _columns(output, output.rows), output.classes)
 
 
@@ -294,3 +300,71 @@ def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
     [(0, 3), (1, 3), (2, 3)]
     """
     return columns_output(path, skill_columns(fitted, intervals=True))
+
+
+def to_dataset(result: Any, probabilities: bool = True) -> Any:
+    """The verdicts of a fitted estimator or of `vn.label` as a `datasets.Dataset`.
+
+    Columns are those of `venire aggregate --out` and `venire label --out`, with `p(class)` for each
+    class.
+
+    >>> from venire import MajorityVote
+    >>> rows = [("a", "ann", "no"), ("a", "bob", "no"), ("b", "ann", "yes"), ("b", "bob", "yes")]
+    >>> verdicts = to_dataset(MajorityVote().fit(rows))
+    >>> verdicts.features["label"].names, verdicts["label"][:]
+    (['no', 'yes'], [0, 1])
+    """
+    if hasattr(result, "columns") and hasattr(result, "table"):
+        return dataset_of(result.columns(probabilities), result.table.classes)
+    if hasattr(result, "posteriors_"):
+        return dataset_of(verdict_columns(result, probabilities), result.classes_)
+    raise InputError(
+        f"got {type(result).__name__}, expected a fitted estimator, or what vn.label returns"
+    )
+
+
+def dataset_of(columns: Mapping[str, Sequence[Any]], classes: Sequence[Any] | None = None) -> Any:
+    """Columns as a data set; with classes, the column `label` is a `ClassLabel`."""
+    datasets = library("datasets", "datasets")
+    values = {name: list(column) for name, column in columns.items()}
+    if classes is None or "label" not in values:
+        return datasets.Dataset.from_dict(values)
+    names = [str(name) for name in classes]
+    said = ["" if label is None else str(label) for label in values["label"]]
+    code = {name: k for k, name in enumerate(names)}
+    values["label"] = [code.get(label) for label in said]
+    features = datasets.Dataset.from_dict(values).features
+    features["label"] = datasets.ClassLabel(names=names)
+    return datasets.Dataset.from_dict(values, features=features)
+
+
+def write_dataset(
+    path: Path, columns: Mapping[str, Sequence[Any]], classes: Sequence[Any] | None = None
+) -> None:
+    """Save a data set as a folder, whole or not at all; one that is there is replaced."""
+    place = path.resolve()
+    draft = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        made = dataset_of(columns, classes)
+        with _quiet():
+            made.save_to_disk(str(draft))
+        if place.exists():
+            shutil.rmtree(place)
+        os.replace(draft, place)
+    except OSError as error:
+        raise FileError(path, None, f"cannot be written ({error.strerror or error})") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the progress bars of the library."""
+    datasets = library("datasets", "datasets")
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
