@@ -24,14 +24,14 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "modules": 398,
+    "modules": 397,
     "lines": 88_800,
     "largest folders": 20,
     "lines of a file": 650,
     "lines of the file of Algorithm 1": 155,
     "lines of a function": 100,
     "longest import chain from the server": 21,
-    "duplicate pairs": 46,
+    "duplicate pairs": 38,
     "private reaches": 0,
     "edits to add a policy": 2,
 }
