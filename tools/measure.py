@@ -24,8 +24,8 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "modules": 397,
-    "lines": 88_800,
+    "modules": 399,
+    "lines": 89_400,
     "largest folders": 20,
     "lines of a file": 650,
     "lines of the file of Algorithm 1": 155,

@@ -39,6 +39,7 @@ from venire.model import (
 __all__ = [
     "KINDS",
     "Arrived",
+    "AskedAgain",
     "Assigned",
     "Changed",
     "Closed",
@@ -49,6 +50,7 @@ __all__ = [
     "Left",
     "Observed",
     "Released",
+    "Repeated",
     "Revised",
     "Routed",
     "Sufficed",
@@ -540,6 +542,40 @@ class Routed(Event):
         """The item, where it went, and why not if it did not."""
         told = {"item": self.item, self.to: self.target}
         return told if self.fault is None else told | {"fault": self.fault}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAgain(Event):
+    """A labeler was given an item that it had labelled before; that is paid as a label is."""
+
+    kind: ClassVar[str] = "asked_again"
+
+    item: ItemId
+    labeler: LabelerId
+
+    def redo(self, engine: Any) -> None:
+        """It is asked again."""
+        engine.ask_again(self.item, self.labeler)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Event):
+    """A labeler who was asked again answered; no label, and no verdict changes by that."""
+
+    kind: ClassVar[str] = "repeated"
+
+    item: ItemId
+    labeler: LabelerId
+    before: Hashable
+    said: Hashable
+
+    def body(self) -> Any:
+        """Item, labeler, and what it said first and then."""
+        return [self.item, self.labeler, _scalar(self.before), _scalar(self.said)]
+
+    def redo(self, engine: Any) -> None:
+        """It is said again."""
+        engine.repeat(self.item, self.labeler, self.before, self.said)
 
 
 @dataclass(frozen=True, slots=True)

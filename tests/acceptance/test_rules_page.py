@@ -27,6 +27,9 @@ def test_the_page(tmp_path: Path) -> None:
     assert json.loads(exit)["verdict"] == "illegal"
     assert json.loads(explained)["enough"]["labeler"] == "ann"
     (told,) = [text for text in newcomer.said if '"routed"' in text]
+    (again,) = [text for text in newcomer.said if '"itself"' in text]
+    itself = json.loads(again[again.index('{"stream":"posts","labels"') :])["itself"]
+    assert [(one["labeler"], one["items"], one["same"]) for one in itself] == [("ann", 1, 0)]
     leased, end = json.JSONDecoder().raw_decode(told)
     item = json.loads(told[end:])
     assert (leased["item"], leased["payload"]) == ("post-2", {"text": "two"})

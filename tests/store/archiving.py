@@ -54,6 +54,8 @@ def _drop_history(t: Tables, change: c.DropHistory) -> None:
     if not segment.name:
         there = t.routed.get(stream, {})
         _drop_keys(t, there, (key for key in there if key[0] in ids))
+        said = t.repeats.get(stream, {})
+        _drop_keys(t, said, (key for key in said if key[0] in ids))
     for lease in list(t.leases.values()):
         if lease.stream == stream and lease.item in ids and is_in(segment, lease):
             t.drop(t.leases, lease.token_hash)

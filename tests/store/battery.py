@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.store.battery_history import check_history, everything, refused
 from venire.events import Arrived, Event, Observed
 from venire.model import Item, Label
@@ -24,6 +26,7 @@ from venire.server.store.records import (
     LabelRow,
     LeaseRow,
     NoteRow,
+    RepeatRow,
     RevisionRow,
     RoutedRow,
     SettingsRow,
@@ -507,6 +510,7 @@ def _console(storage: Storage) -> None:
     refused(storage, c.Insert([sent]))
     refused(storage, c.Insert([sent._replace(stream="nobody")]))
     _routes(storage)
+    _repeats(storage)
     kept = storage.item("checked", "a")
     assert kept is not None
     assert storage.payloads("checked", ["a", "nothing"]) == {"a": kept.payload}
@@ -579,6 +583,7 @@ def _deletion(storage: Storage) -> None:
         c.Insert([SnapshotRow(stream="gone", n=0, at=1.0, body=b"x")]),
         c.Insert([FollowRow(stream="gone", item="i1~2", original="i1", at=1.0, actor="me")]),
         c.Insert([_route("gone", "i1", "elsewhere", 0.5)]),
+        c.Insert([_repeat("gone", "i1", "m", "x")]),
         c.Insert([hook]),
         c.Insert(
             [
@@ -645,6 +650,40 @@ def _routes(storage: Storage) -> None:
     refused(storage, c.Insert([two._replace(stream="nobody")]))
     storage.write([c.SettleRoute(row._replace(settled_at=5.0)) for row in (two, hook)])
     assert storage.routed_waiting(9) == []
+
+
+def _repeat(stream: str, item: str, labeler: str, said: str) -> RepeatRow:
+    told: dict[str, Any] = {"at": 0.1 + 0.2, "slot": 7, "confidence": 0.5}
+    return RepeatRow(stream=stream, item=item, labeler=labeler, before="x", said=said, **told)
+
+
+def _repeats(storage: Storage) -> None:
+    """What labelers say who are asked again, and what they may be asked again."""
+    left = {row.id for row in storage.items("checked", "left") if row.digest != ERASED}
+    labels = storage.labels("checked")
+    who = next(row.labeler for row in labels if row.item in left)
+    mine = [row for row in labels if row.labeler == who]
+    may = sorted(row.item for row in mine if row.item in left)
+    last = max(row.slot for row in mine)
+    found = storage.repeatable("checked", who, last, 99)
+    assert sorted(row.item for row in found) == may != []
+    assert [row.at for row in found] == sorted((row.at for row in found), reverse=True)
+    assert storage.repeatable("checked", who, last, 1) == found[:1]
+    assert storage.repeatable("checked", who, -1, 9) == []
+    assert storage.repeatable("checked", "nobody", last, 9) == []
+    rows = [
+        _repeat("checked", found[0].item, who, "x"),
+        _repeat("checked", "?", who, _ODD),
+        _repeat("checked", "?", "n", "x"),
+    ]
+    storage.write([c.Insert(rows)])
+    assert storage.repeats("checked") == sorted(rows)
+    assert storage.repeats("checked", "?") == sorted(rows[1:])
+    assert storage.repeats("nobody") == []
+    assert storage.repeat_counts("checked") == {who: (2, 1), "n": (1, 1)}
+    assert storage.repeatable("checked", who, last, 99) == found[1:]
+    refused(storage, c.Insert([rows[0]]))
+    refused(storage, c.Insert([rows[0]._replace(stream="nobody")]))
 
 
 def _others(storage: Storage) -> None:

@@ -74,6 +74,7 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
         storage.alarms,
         storage.follows,
         storage.routed,
+        storage.repeats,
         storage.labels,
         storage.labeler_counts,
         storage.counts,

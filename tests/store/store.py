@@ -18,6 +18,7 @@ from venire.errors import StoreDown
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.server.store import changes as c
 from venire.server.store.records import (
+    ERASED,
     AlarmRow,
     AuditRow,
     CheckRow,
@@ -33,6 +34,7 @@ from venire.server.store.records import (
     LabelRow,
     LeaseRow,
     NoteRow,
+    RepeatRow,
     RevisionRow,
     RoutedRow,
     SettingsRow,
@@ -294,6 +296,33 @@ class MemoryStorage(MemoryHistory):
             lambda row: row.at >= since and labeler in (None, row.labeler),
         )
         return sorted(found, key=lambda row: row.at, reverse=True)[:limit]
+
+    def repeats(self, stream: str, item: str | None = None) -> list[RepeatRow]:
+        """What was said again."""
+        rows = self.tables.repeats.get(stream, {})
+        return self._sorted(rows, lambda row: item in (None, row.item))
+
+    def repeat_counts(self, stream: str) -> dict[str, tuple[int, int]]:
+        """How often, and how often the same."""
+        found: dict[str, tuple[int, int]] = {}
+        for row in self.repeats(stream):
+            number, same = found.get(row.labeler, (0, 0))
+            found[row.labeler] = number + 1, same + (row.said == row.before)
+        return found
+
+    def repeatable(self, stream: str, labeler: str, slot: int, limit: int) -> list[LabelRow]:
+        """Labels that may be repeated."""
+        items, done = self.tables.items.get(stream, {}), self.tables.repeats.get(stream, {})
+        mine = self.recent_labels(stream, 0.0, labeler)
+        return [
+            row
+            for row in mine
+            if row.slot <= slot
+            and (row.item, labeler) not in done
+            and row.item in items
+            and items[row.item].status == ItemStatus.LEFT
+            and items[row.item].digest != ERASED
+        ][:limit]
 
     def labels_since(self, stream: str, since: float, labeler: str) -> int:
         """How many labels of a labeler came."""

@@ -23,6 +23,7 @@ from venire.server.store.records import (
     LabelRow,
     LeaseRow,
     NoteRow,
+    RepeatRow,
     RevisionRow,
     RoutedRow,
     SegmentRow,
@@ -48,6 +49,7 @@ _BY_STREAM = frozenset(
         "routed",
         "gold",
         "labels",
+        "repeats",
         "notes",
         "segments",
         "archived",
@@ -84,6 +86,7 @@ class Tables:
         self.routed: dict[str, dict[tuple[str, str, str], RoutedRow]] = {}
         self.gold: dict[str, dict[str, GoldRow]] = {}
         self.labels: dict[str, dict[tuple[str, str], LabelRow]] = {}
+        self.repeats: dict[str, dict[tuple[str, str], RepeatRow]] = {}
         self.leases: dict[str, LeaseRow] = {}
         self.notes: dict[str, dict[int, NoteRow]] = {}
         self.snapshots: dict[tuple[str, int], SnapshotRow] = {}
@@ -152,8 +155,8 @@ class Tables:
     def rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
         """Every row of a stream: its table and its key."""
         for table in (self.logs, self.items, self.exits, self.revisions, self.checks, self.gold,
-                      self.alarms, self.follows, self.routed, self.labels, self.notes,
-                      self.segments, self.archived):  # fmt: skip
+                      self.alarms, self.follows, self.routed, self.labels, self.repeats,
+                      self.notes, self.segments, self.archived):  # fmt: skip
             mine: dict[Any, Any] = table.get(stream, {})
             yield from ((mine, key) for key in mine)
         for rows in (self.settings, self.snapshots, self.engines, self.leases, self.deliveries,

@@ -152,7 +152,7 @@ def _traced(source: Source, url: str, to: Path, gold: Path | None, as_json: bool
     _say_left_out(found.left_out)
 
 
-WHAT = f"labels, verdicts, revisions, gold, notes, log, label-studio, {', '.join(TRACED)}."
+WHAT = f"labels, verdicts, revisions, gold, notes, repeats, log, label-studio, {', '.join(TRACED)}."
 TO = (
     "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset. With "
     f"{', '.join(TRACED)}: the address of the program."
@@ -189,6 +189,7 @@ def export(
     .dataset for Hugging Face datasets. revisions: verdicts that changed after their item had left.
     gold: what trusted labelers and admins said of items, which of them were drawn to be audited,
     and what was corrected. notes: comments and flags of labelers, and what they were not sure of.
+    repeats: what labelers said who were asked again, beside their labels.
     log: every event, one JSON object per line. label-studio: tasks with annotations and the
     verdicts as predictions, a JSON list that Label Studio imports; its tags are called label and
     item, or as in the --label-config. The server may be running. With --verdicts and --tasks, no

@@ -30,7 +30,7 @@ from venire.engine.state import State
 from venire.engine.verbs import Labelling, Settings, Slots
 from venire.engine.views import Readable
 from venire.errors import StateError
-from venire.events import Event, Routed
+from venire.events import AskedAgain, Event, Repeated, Routed
 from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import learning_of, policy_of
@@ -241,6 +241,16 @@ class Scheduler(Readable):
     def route(self, item: ItemId, to: str, target: str, fault: str | None = None) -> None:
         """Write down that the verdict of an item sent it elsewhere, or why it could not."""
         self.state.write(Routed(self.state.slot, item, to, target, fault))
+
+    def ask_again(self, item: ItemId, labeler: LabelerId) -> None:
+        """A labeler is given an item again that it has labelled; paid from the budget at once."""
+        state = self.state
+        state.purse.pay(state.registry.labelers[state.registry.known(labeler)].price)
+        state.write(AskedAgain(state.slot, item, labeler))
+
+    def repeat(self, item: ItemId, labeler: LabelerId, before: Hashable, said: Hashable) -> None:
+        """Write down what a labeler said who was asked again; no verdict changes by that."""
+        self.state.write(Repeated(self.state.slot, item, labeler, before, said))
 
     def join(self, labeler: Labeler | LabelerId) -> None:
         """A labeler joins, or comes back with the capacity and the price given now.

@@ -237,6 +237,21 @@ class RouteView:
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatView:
+    """What a labeler said of an item that it was asked about again; `before` is its label."""
+
+    item: str
+    labeler: str
+    before: str
+    said: str
+    at: float
+    slot: int
+    lead_seconds: float | None = None
+    key: str | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ItemView:
     """An item and its state: `posterior` while it is open, `exit` once it has left.
 
@@ -246,6 +261,7 @@ class ItemView:
     what somebody trusted said, `gold_said` who, when, and what that corrected. `rests_on` says in
     words what the confidence rests on, and whether that is stale; None where it is hidden.
     `routed` is where its verdict sent it, `routed_from` from where another stream's sent it here.
+    `repeats` is what those said who were asked about it again, which is no label.
     """
 
     id: str
@@ -273,6 +289,7 @@ class ItemView:
     rests_on: str | None = None
     routed: tuple[RouteView, ...] = ()
     routed_from: tuple[RouteView, ...] = ()
+    repeats: tuple[RepeatView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,10 +68,25 @@ class PairAgreement:
 
 
 @dataclass(frozen=True, slots=True)
+class SelfAgreement:
+    """How often a labeler who was asked again said the same: `same` of `items`, and the interval.
+
+    The interval is that of 95 %. See the setting `repeat_share`.
+    """
+
+    labeler: str
+    items: int
+    same: int
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class AgreementView:
     """How the labelers of a stream agree with gold and with each other, by its latest `labels`.
 
     `pairs` are of those with the most labels. `relations` says who shares errors, a sentence each.
+    `itself` is how those who were asked again agree with themselves, by all such answers.
     """
 
     stream: str
@@ -79,6 +94,7 @@ class AgreementView:
     gold: tuple[GoldAgreement, ...]
     pairs: tuple[PairAgreement, ...]
     relations: tuple[str, ...] = ()
+    itself: tuple[SelfAgreement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,17 @@ LONGEST_ID: Final = 200
 
 #: Settings that are not stored while they are empty, so that servers from before them read streams.
 LATER: Final = frozenset(
-    {"families", "show_left", "guarantee", "guarantee_level", "expert_share", "leave_on", "routes"}
+    {
+        "families",
+        "show_left",
+        "guarantee",
+        "guarantee_level",
+        "expert_share",
+        "leave_on",
+        "routes",
+        "repeat_share",
+        "repeat_after_slots",
+    }
 )
 
 #: What begins a name that stands for all labelers of a kind.
@@ -437,6 +447,12 @@ class StreamSettings(PageSettings):
     of its level or of `audit_share` begins a new test."""
     guarantee_level: Annotated[float, Field(gt=0, lt=1), Unit("0 to 1")] | None = None
     """The probability with which the guarantee holds at all times; None: 0.95."""
+    repeat_share: Share = 0.0
+    """The share of the work of each labeler that is an item which it has labelled before and which
+    has left since: does it say the same again? Its answer is no label and changes no verdict, and
+    it costs as much as a label."""
+    repeat_after_slots: Annotated[int, Field(ge=1, le=2**31 - 1), Unit("slots")] | None = None
+    """How long ago that was at least; None: 60 slots."""
     student: StudentSettings | None = None
     """A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
     counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money."""
@@ -487,6 +503,8 @@ class StreamSettings(PageSettings):
             raise ValueError(
                 f"leave_on names the class {unknown[0]!r}, expected one of {list(self.classes)}"
             )
+        if self.repeat_after_slots is not None and not self.repeat_share:
+            raise ValueError("got repeat_after_slots without repeat_share: set both, or neither")
         for route in self.routes:
             if route.verdict is not None and route.verdict not in self.classes:
                 raise ValueError(

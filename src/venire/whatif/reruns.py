@@ -16,6 +16,7 @@ from venire.errors import InputError, UnknownName
 from venire.estimators.auto import Auto
 from venire.events import (
     Arrived,
+    AskedAgain,
     Assigned,
     Changed,
     Closed,
@@ -337,6 +338,8 @@ class _Running:
                 self.gone.update(exit.item for exit in event.exits)
             case Joined() if event.labeler.id not in self.plan.without:
                 self.engine.join(event.labeler)
+            case AskedAgain() if event.labeler not in self.plan.without:
+                self.engine.ask_again(event.item, event.labeler)
             case Left() if event.labeler not in self.plan.without:
                 self.engine.leave(event.labeler)
             case Withdrawn() if self._is_open(event.item):

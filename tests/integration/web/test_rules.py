@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.integration.web.harness import InProcess, until
 
 LABELS = [
@@ -61,3 +63,31 @@ def test_routes(server: InProcess) -> None:
     assert "It came from stream posts, by its verdict there (routes)." in page
     form = server.call("GET", "/streams/posts/settings").text
     assert 'name="routes"' in form
+
+
+def test_the_same_again(server: InProcess) -> None:
+    make(server, min_labels=1, policy="fixed-overlap:1", repeat_share=1.0, repeat_after_slots=1)
+    items = [{"id": "post-1", "payload": "one"}]
+    assert server.call("POST", "/v1/streams/posts/items", json=items).status_code == 200
+    server.call("POST", "/v1/streams/posts/labels", json=LABELS[1:])
+    assert "agrees with itself" not in server.call("GET", "/streams/posts/labelers").text
+    given: list[Any] = []
+
+    def asked() -> bool:
+        answer = server.call("GET", "/v1/streams/posts/next?labeler=ann")
+        given.extend([answer.json()] if answer.status_code == 200 else [])
+        return bool(given)
+
+    until(asked)
+    path = f"/v1/assignments/{given[0]['token']}/label"
+    assert server.call("POST", path, json={"said": "ok"}).status_code == 200
+    item = server.call("GET", "/v1/streams/posts/items/post-1").json()
+    assert (len(item["labels"]), item["verdict"]) == (1, "illegal")
+    assert [(one["before"], one["said"]) for one in item["repeats"]] == [("illegal", "ok")]
+    page = server.call("GET", "/streams/posts/labelers").text
+    assert "<th>agrees with itself</th>" in page
+    assert "<td>0 % <small>of 1; 0 % to " in page
+    story = server.call("GET", "/streams/posts/items/post-1?story=whole").text
+    assert "ann was asked about it again and said ok, where it had said illegal" in story
+    [own] = server.call("GET", "/v1/streams/posts/agreement").json()["itself"]
+    assert (own["labeler"], own["items"], own["same"]) == ("ann", 1, 0)

@@ -278,7 +278,7 @@ def test_an_upgrade_waits_for_servers_of_the_version_before_and_for_no_stranger(
     _run(url, "DROP TABLE claims, servers; ALTER TABLE gold DROP COLUMN earlier")
     _run(url, "ALTER TABLE checks DROP COLUMN extra")
     _run(url, "ALTER TABLE labels DROP COLUMN confidence, DROP COLUMN rationale")
-    _run(url, "DROP TABLE routed")
+    _run(url, "DROP TABLE routed, repeats; ALTER TABLE leases DROP COLUMN again")
     _run(url, f"UPDATE {tables.VERSION_TABLE} SET version_num = '0012'")
     with suppress(psycopg.errors.DuplicateObject):
         _run(postgres, "CREATE ROLE passer_by LOGIN")

@@ -50,6 +50,7 @@ def test_a_setting_that_no_group_names_has_a_field_too(monkeypatch: Any) -> None
     assert {field.name for field in fields} == {
         *("audit_share", "audit_at_least", "expert_share"),
         *("guarantee", "guarantee_level", "revisions"),
+        *("repeat_share", "repeat_after_slots"),
     }
 
 

@@ -53,7 +53,7 @@ class Blind:
         left = None if view.exit is None else self._exit(view.exit)
         return replace(
             view, verdict=None, confidence=0.0, labels=(), posterior=None, exit=left,
-            revisions=(), notes=(), routed=(),
+            revisions=(), notes=(), routed=(), repeats=(),
         )  # fmt: skip
 
     def exits(self, views: list[ExitView]) -> list[ExitView]:
@@ -119,7 +119,7 @@ class Blind:
 
     def agreement(self, view: AgreementView) -> AgreementView:
         """How labelers agree with gold, which is not hidden; not with each other."""
-        return replace(view, pairs=(), relations=()) if self.due else view
+        return replace(view, pairs=(), relations=(), itself=()) if self.due else view
 
     def relations(self, lines: tuple[str, ...]) -> tuple[str, ...]:
         """Who shares errors, by all labels."""

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from venire.audits.intervals import share_interval
 from venire.errors import InputError, NotFound
-from venire.server.panel_messages import AgreementView, GoldAgreement, PairAgreement
+from venire.server.panel_messages import (
+    AgreementView,
+    GoldAgreement,
+    PairAgreement,
+    SelfAgreement,
+)
 from venire.server.settings import Member, StreamSettings
 
 if TYPE_CHECKING:
@@ -30,7 +35,15 @@ def agreement_of(storage: Storage, stream: str) -> AgreementView:
     """The agreement by the latest labels in the store."""
     labels = storage.recent_labels(stream, 0.0, limit=LABELS)
     gold = storage.gold_of(stream, {row.item for row in labels})
-    return agreement_over(stream, labels, gold)
+    found = agreement_over(stream, labels, gold)
+    return replace(found, itself=_with_themselves(storage.repeat_counts(stream)))
+
+
+def _with_themselves(counts: Mapping[str, tuple[int, int]]) -> tuple[SelfAgreement, ...]:
+    return tuple(
+        SelfAgreement(name, items, same, *share_interval(same, items))
+        for name, (items, same) in sorted(counts.items())
+    )
 
 
 def agreement_over(
@@ -148,7 +161,7 @@ class LabelerOperations:
         live = await self.runtime.live_stream(stream)
         if wait:
             await self._skills.of(live)
-        count = live.statistics.labels + live.checks.gold
+        count = live.statistics.labels + live.checks.gold + live.repeats.answers
         kept = self._kept.get(stream)
         if kept is None or kept[0] != count:
             await self.runtime.flush()

@@ -32,6 +32,7 @@ from venire.server.stream.labels import (
     Row,
     accept_labels,
     answer,
+    answer_again,
     answer_existing,
     classify,
     kept_row,
@@ -40,6 +41,7 @@ from venire.server.stream.labels import (
 )
 from venire.server.stream.leases import HeldLease
 from venire.server.stream.offers import Offer, Waiter
+from venire.server.stream.repeats import AFTER_SLOTS, LATEST
 from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
@@ -79,6 +81,8 @@ class LabellingOperations:
         if not live.checks.waiting and grants.may_ask(live, labeler):
             await self._telling.list_for_experts(live)
             live = await runtime.live_stream(stream)
+        if live.repeats.is_due(live, labeler):
+            live = await self._find_again(live, labeler)
         runtime.offers.dispatch(stream)  # those already waiting come first
         if live.busy is not None:
             live = await runtime.live_stream(stream)
@@ -99,6 +103,16 @@ class LabellingOperations:
             return Nothing(why)
         seconds = min(wait, self.settings.max_wait_seconds)
         return await self._wait(stream, seconds, labeler, key, ahead)
+
+    async def _find_again(self, live: LiveStream, labeler: str) -> LiveStream:
+        """Find what the labeler may be asked again; the stream, up to date."""
+        runtime, name = self.runtime, live.name
+        slot = live.engine.slot - (live.settings.repeat_after_slots or AFTER_SLOTS)
+        asked = runtime.storage.repeatable, name, labeler, slot, LATEST
+        rows = await runtime.read_committed(*asked) if slot >= 0 else []
+        live = await runtime.live_stream(name)
+        live.repeats.found(live, labeler, rows)
+        return live
 
     async def _wait(
         self, stream: str, seconds: float, labeler: str, key: str | None, ahead: int
@@ -218,6 +232,8 @@ class LabellingOperations:
     ) -> Answer:
         if lease.labeler in live.trusted and lease.item not in live.open:
             return await self._gold.answer(live.name, lease, expired, row.said, key)
+        if lease.again is not None:
+            return await self._answer_again(live, lease, expired, row, key, seconds)
         runtime, known = self.runtime, Known()
         if unknown_rows(live, [row], known):
             known = await self._ask_store(live.name, [row])
@@ -233,6 +249,37 @@ class LabellingOperations:
         else:
             kept = kept_row(live, row, known)
             made = answer(live, lease, kept, batch, moment, expired, seconds)
+        await runtime.commit(live, batch)
+        return made
+
+    async def _answer_again(
+        self,
+        live: LiveStream,
+        lease: HeldLease,
+        expired: bool,
+        row: Row,
+        key: str | None,
+        seconds: float | None,
+    ) -> Answer:
+        """The answer of a labeler who was asked again; the first one counts."""
+        runtime, pair, said = self.runtime, (lease.item, lease.labeler), row.said
+        if said not in live.classes:
+            raise InputError(f"got {said!r}, expected one of {list(live.settings.classes)}")
+        rows = await runtime.read_committed(runtime.storage.repeats, live.name, lease.item)
+        known = {again.labeler: again.said for again in rows}
+        live = await runtime.live_stream(live.name)
+        first = live.repeats.said.get(pair, known.get(lease.labeler))
+        if first not in (None, said):
+            await runtime.flush()
+            raise Conflict(
+                f"labeler {lease.labeler!r} answered {first!r} when it was asked about item "
+                f"{lease.item!r} again, got {said!r}: that cannot be changed"
+            )
+        batch, moment = Batch(key), runtime.moment()
+        if first is None:
+            made = answer_again(live, lease, row, batch, moment, expired, seconds)
+        else:
+            made = answer_existing(live, lease, said, expired, batch, moment)
         await runtime.commit(live, batch)
         return made
 
@@ -265,7 +312,7 @@ class LabellingOperations:
             live = await runtime.writable(row.stream)
             if row.status != LeaseStatus.OPEN:
                 over = HeldLease(
-                    key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False
+                    key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False, row.again
                 )
                 return live, over, True
         raise StoreDown("the stream was reloaded meanwhile: try again")

@@ -37,6 +37,7 @@ from venire.server.reports.event_json import (
     gold_view,
     label_view,
     note_view,
+    repeat_view,
     revision_view,
     route_view,
 )
@@ -263,6 +264,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         labels = await runtime.read(runtime.storage.labels_of, stream, item)
         revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
         notes = await runtime.read(runtime.storage.notes, stream, 0, None, item)
+    repeats = await runtime.read(runtime.storage.repeats, stream, item)
     routed = await runtime.read(runtime.storage.routed, stream, item)
     came = await runtime.read(runtime.storage.routed_to, stream, item)
     payload = await runtime.read(json.loads, row.payload)
@@ -305,6 +307,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         follow_up=live.follow_ups.latest.get(item),
         gold_said=gold_view(gold[0]) if gold else None,
         routed=tuple(map(route_view, routed)),
+        repeats=tuple(map(repeat_view, repeats)),
         routed_from=tuple(map(route_view, came)),
         rests_on=TRUSTED if gold else await _basis(runtime, live, row),
     )

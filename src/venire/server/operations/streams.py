@@ -255,7 +255,7 @@ class StreamOperations:
 
     def _apply(self, live: LiveStream, new: StreamSettings) -> None:
         budget = new.label_budget
-        spent = budget is not None and live.statistics.labels >= budget
+        spent = budget is not None and live.bought >= budget
         live.spent = spent and not live.leases.in_flight
         seated = apply_settings(live.engine, live.settings, new, live.labelers.seated, live.spent)
         live.labelers.seat(new.panel, seated)

@@ -205,6 +205,7 @@ class ConsoleRoutes(PageRoutes):
             voices=StreamSettings.model_validate(view.settings).voices,  # of its student
             agreement=agreement,
             gold={one.labeler: one for one in agreement.gold},
+            itself={one.labeler: one for one in agreement.itself},
             keys=keys,
             invitations=await service.invitations.list(stream) if who.role == Role.ADMIN else [],
             names=names[:MATRIX],

@@ -117,6 +117,7 @@ GROUPS: Final = MappingProxyType(
         "Checks": [
             *("audit_share", "audit_at_least", "expert_share"),
             *("guarantee", "guarantee_level", "revisions"),
+            *("repeat_share", "repeat_after_slots"),
         ],
         "Alarms": ["alarms"],
         "How long history stays": ["retention"],

@@ -17,6 +17,7 @@ from venire.server.messages import (
     Given,
     ItemView,
     LabelView,
+    RepeatView,
     RouteView,
 )
 from venire.server.pages.rendering import percent
@@ -76,6 +77,7 @@ def story_of(
         lines.append(Line(told.enough.at, "enough", _enough(told.enough)))
     if item.exit is not None:
         lines.append(Line(item.exit.at, "left", _left(item, told) + _by_costs(item, told, costs)))
+    lines += [Line(again.at, "again", _again(again)) for again in item.repeats]
     lines += [Line(route.at, "routed", _came(route)) for route in item.routed_from]
     lines += [Line(route.settled_at or route.at, "routed", _routed(route)) for route in item.routed]
     for revision in item.revisions:
@@ -87,7 +89,7 @@ def story_of(
         if at not in told_at:
             lines.append(Line(at, "gold", f"Somebody trusted said {label}: that is certain."))
     order = ["arrived", "asked", "learned", "label", "enough", "gold", "left", "routed", "late"]
-    order.append("revised")
+    order += ["again", "revised"]
     return sorted(lines, key=lambda line: (line.at, order.index(line.kind)))
 
 
@@ -144,6 +146,15 @@ def _learned(belief: Belief) -> str:
     return (
         "The stream learned more about its labelers: by the same labels, "
         f"{name} is now {percent(p)}."
+    )
+
+
+def _again(told: RepeatView) -> str:
+    """What somebody said who was asked again."""
+    as_before = "as before" if told.said == told.before else f"where it had said {told.before}"
+    return (
+        f"{told.labeler} was asked about it again and said {told.said}, {as_before}; that is no "
+        "label (repeat_share)."
     )
 
 

@@ -16,6 +16,7 @@ from venire.server.messages import (
     GoldView,
     LabelView,
     NoteView,
+    RepeatView,
     RevisionView,
     RouteView,
 )
@@ -26,6 +27,7 @@ from venire.server.store import (
     ItemRow,
     LabelRow,
     NoteRow,
+    RepeatRow,
     RevisionRow,
     RoutedRow,
     decode,
@@ -87,6 +89,11 @@ def alarm_view(row: AlarmRow) -> AlarmView:
 def route_view(row: RoutedRow) -> RouteView:
     """Where a verdict sent an item."""
     return _view(RouteView, row)
+
+
+def repeat_view(row: RepeatRow) -> RepeatView:
+    """What somebody said who was asked again."""
+    return _view(RepeatView, row)
 
 
 def label_view(row: LabelRow) -> LabelView:

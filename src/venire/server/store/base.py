@@ -37,6 +37,7 @@ from venire.server.store.records import (
     LabelRow,
     LeaseRow,
     NoteRow,
+    RepeatRow,
     RevisionRow,
     RoutedRow,
     SegmentRow,
@@ -278,6 +279,21 @@ class Storage(Ownership, ABC):
         self, stream: str, since: float, labeler: str | None = None, limit: Limit = None
     ) -> list[LabelRow]:
         """Labels that came at `since` or later, newest first."""
+
+    @abstractmethod
+    def repeats(self, stream: str, item: str | None = None) -> list[RepeatRow]:
+        """What labelers said who were asked again, of all items or one; by item and labeler."""
+
+    @abstractmethod
+    def repeat_counts(self, stream: str) -> dict[str, tuple[int, int]]:
+        """How often each labeler was asked again and answered, and how often it said the same."""
+
+    @abstractmethod
+    def repeatable(self, stream: str, labeler: str, slot: int, limit: int) -> list[LabelRow]:
+        """Labels that the labeler gave up to a slot, the latest first, which it may repeat.
+
+        Their items have left with a verdict and were not erased, and it did not repeat them yet.
+        """
 
     @abstractmethod
     def labels_since(self, stream: str, since: float, labeler: str) -> int:

@@ -239,7 +239,7 @@ class LeaseRow(
 
     `answer` is the first answer to the request with the label, kept for retries (JSON). `key` is
     the id of the key that asked for the work, `ended_key` of the one that answered it or gave it
-    back.
+    back. `again` is what the labeler said of the item before, if it is asked again.
     """
 
     token_hash: str
@@ -253,6 +253,7 @@ class LeaseRow(
     answer: str | None = None
     key: str | None = None
     ended_key: str | None = None
+    again: str | None = None
 
 
 class SnapshotRow(Record, table="snapshots", key="stream n", replaces=True):
@@ -448,6 +449,30 @@ class RoutedRow(
     fault: str | None = None
 
 
+class RepeatRow(
+    Record,
+    table="repeats",
+    key="stream item labeler",
+    indexes={"repeats_by_labeler": "stream labeler at"},
+):
+    """What a labeler said of an item that it was asked about again (`repeat_share`); no label.
+
+    `before` is its label of the item. `lead_seconds`, `key` and `confidence` are as those of a
+    label.
+    """
+
+    stream: Stream
+    item: str
+    labeler: str
+    before: str
+    said: str
+    at: float
+    slot: int
+    lead_seconds: float | None = None
+    key: str | None = None
+    confidence: float | None = None
+
+
 class Exited(Record):
     """How an item left, without its payload, for statistics over many of them.
 
@@ -500,6 +525,7 @@ RECORDS: Final[tuple[type[Record], ...]] = (
     FollowRow,
     RoutedRow,
     LabelRow,
+    RepeatRow,
     LeaseRow,
     NoteRow,
     SnapshotRow,

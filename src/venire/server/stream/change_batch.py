@@ -30,6 +30,7 @@ from venire.server.store import (
     LeaseRow,
     LeaveItems,
     NoteRow,
+    RepeatRow,
     RevisionRow,
     RoutedRow,
 )
@@ -63,6 +64,7 @@ class Batch:
     items: list[ItemRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
     labels: list[LabelRow] = field(default_factory=list)
+    repeats: list[RepeatRow] = field(default_factory=list)
     leases: list[LeaseRow] = field(default_factory=list)
     notes: list[NoteRow] = field(default_factory=list)
     ends: list[LeaseEnd] = field(default_factory=list)

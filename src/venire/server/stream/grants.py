@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -95,24 +95,63 @@ def grant(
         if name not in live.trusted
         and live.leases.holds(name) < live.labelers.record(name).capacity + ahead
     ]
+    again = grant_again(live, free, asking, batch, moment)
+    given |= again
     if not live.open or left == 0:
         return given
+    left, free = live.budget_left, [name for name in free if name not in again]
     if left is not None:
         free = free[:left]
     for work in live.engine.assign(free, ahead) if free else ():
         given[work.labeler] = _lease(live, work, asking[work.labeler], batch, moment)
+        live.repeats.handed[work.labeler] += 1
     live.collect(batch, moment)
     return given
 
 
+def grant_again(
+    live: LiveStream,
+    free: Sequence[str],
+    asking: Mapping[str, str | None],
+    batch: Batch,
+    moment: Moment,
+) -> dict[str, Grant]:
+    """Lease to those for whom that was drawn an item that they have labelled before."""
+    given: dict[str, Grant] = {}
+    for name in free if live.repeats.ready else ():
+        row = live.repeats.ready.pop(name, None)
+        if row is None or not live.repeats.is_free(live, row) or not _affords(live, name):
+            continue
+        work = Assignment(live.engine.slot, row.item, name, math.nan)
+        live.engine.ask_again(row.item, name)
+        given[name] = _lease(live, work, asking[name], batch, moment, again=row.said)
+        live.repeats.handed[name] += 1
+    if given:
+        live.collect(batch, moment)
+    return given
+
+
+def _affords(live: LiveStream, labeler: str) -> bool:
+    """Whether the budgets have room for one more answer of a labeler."""
+    money, labels = live.engine.budget_left
+    price = live.labelers.record(labeler).price / live.settings.delay_cost
+    today = (labels is None or labels >= 1) and (money is None or money >= 0.999999 * price)
+    return today and live.budget_left != 0
+
+
 def _lease(
-    live: LiveStream, work: Assignment, key: str | None, batch: Batch, moment: Moment
+    live: LiveStream,
+    work: Assignment,
+    key: str | None,
+    batch: Batch,
+    moment: Moment,
+    again: str | None = None,
 ) -> Grant:
     token, s = lease_token(live.name), live.settings
     ttl = live.lead_times.ttl(work.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
     when = moment.wall, moment.now, ttl, moment.now + ttl
     entry = live.open.get(work.item)
-    held = HeldLease(hashed(token), work.item, work.labeler, *when, of_open=entry is not None)
+    held = HeldLease(hashed(token), work.item, work.labeler, *when, entry is not None, again)
     live.leases.add(held)
     if entry is not None:
         entry.holders |= {work.labeler}
@@ -183,9 +222,7 @@ def why_nothing(live: LiveStream, labeler: str, ahead: int = 0) -> NoWork:
     record = live.labelers.get(labeler)
     if record is not None and live.leases.holds(labeler) >= record.capacity + ahead:
         return NoWork.OVER_CAPACITY
-    money, labels = live.engine.budget_left
-    price = 0.0 if record is None else record.price / live.settings.delay_cost
-    if (labels is not None and labels < 1) or (money is not None and money < 0.999999 * price):
+    if not _affords(live, labeler):
         return NoWork.BUDGET_SPENT
     for lease in live.leases:
         entry = live.open.get(lease.item)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from venire.errors import InputError, StateError, TooMuch
 from venire.model import Label, LeaseStatus
 from venire.server.messages import Answer, Outcome
-from venire.server.store import ERASED, LabelRow, LeaseEnd
+from venire.server.store import ERASED, LabelRow, LeaseEnd, RepeatRow
 from venire.server.store.contents import compact
 from venire.server.store.record import maker
 from venire.server.stream.grants import seat
@@ -384,11 +384,56 @@ def answer(
     return made
 
 
+def answer_again(
+    live: LiveStream,
+    lease: HeldLease,
+    row: Row,
+    batch: Batch,
+    moment: Moment,
+    expired: bool = False,
+    seconds: float | None = None,
+) -> Answer:
+    """Accept the answer of a labeler who was asked again: it is no label (see `Repeats`)."""
+    item, labeler, said, confidence, _ = row
+    before = lease.again or ""
+    lead = lease.lead(moment.now)
+    if lead is not None and seconds is not None:
+        lead = min(lead, seconds)
+    live.engine.repeat(item, labeler, before, said)
+    batch.repeats.append(
+        RepeatRow(
+            stream=live.name,
+            item=item,
+            labeler=labeler,
+            before=before,
+            said=said,
+            at=moment.wall,
+            slot=live.engine.slot,
+            lead_seconds=lead,
+            key=batch.key,
+            confidence=confidence,
+        )
+    )
+    live.repeats.said.put((item, labeler), said)
+    live.repeats.answers += 1
+    record = live.labelers.touch(labeler, moment.now)
+    record.repeats += 1
+    record.same += said == before
+    made = _answer(live, lease, said, False, expired, moment)
+    end_lease(live, lease, made, batch, moment)
+    if lead is not None:
+        live.lead_times.add(labeler, lead)
+    live.collect(batch, moment)
+    live.check_budget(batch, moment)
+    return made
+
+
 def answer_existing(
     live: LiveStream, lease: HeldLease, said: str, expired: bool, batch: Batch, moment: Moment
 ) -> Answer:
     """The answer to a lease whose label was already sent without it."""
-    made = _answer(live, lease, said, lease.item not in live.open, expired, moment)
+    late = lease.again is None and lease.item not in live.open
+    made = _answer(live, lease, said, late, expired, moment)
     end_lease(live, lease, made, batch, moment)
     return made
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -29,6 +29,7 @@ class HeldLease:
     """A lease. `of_open`: its item has not left, so it counts as work in flight.
 
     `given` and `end` are on the monotonic clock; `given` is None for a lease from before a restart.
+    `again` is what the labeler said of the item before, if it is asked again.
     """
 
     token_hash: str
@@ -39,6 +40,7 @@ class HeldLease:
     ttl: float
     end: float
     of_open: bool = True
+    again: str | None = None
 
     def lead(self, now: float) -> float | None:
         """Seconds since it was given, if known."""
@@ -54,6 +56,7 @@ class HeldLease:
             given_at=self.given_at,
             ttl=self.ttl,
             key=key,
+            again=self.again,
         )
 
 
@@ -76,6 +79,7 @@ class Leases:
         self._of: dict[str, HeldLease] = {}
         self._pairs: dict[tuple[str, str], HeldLease] = {}
         self._holds: dict[str, int] = {}
+        self.again: Counter[str] = Counter()  # items that labelers hold who are asked again
         self._ends: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
@@ -93,8 +97,8 @@ class Leases:
         return self._pairs.get((item, labeler))
 
     def holds(self, labeler: str) -> int:
-        """How many open items the labeler holds."""
-        return self._holds.get(labeler, 0)
+        """How many open items the labeler holds, and items that it is asked about again."""
+        return self._holds.get(labeler, 0) + self.again[labeler]
 
     @property
     def in_flight(self) -> int:
@@ -107,6 +111,8 @@ class Leases:
         self._pairs[lease.item, lease.labeler] = lease
         if lease.of_open:
             self._holds[lease.labeler] = self._holds.get(lease.labeler, 0) + 1
+        if lease.again is not None:
+            self.again[lease.labeler] += 1
         heapq.heappush(self._ends, (lease.end, lease.token_hash))
 
     def renew(self, token_hash: str, end: float) -> None:
@@ -125,6 +131,8 @@ class Leases:
         """End a lease."""
         del self._of[lease.token_hash], self._index[lease.token_hash]
         del self._pairs[lease.item, lease.labeler]
+        if lease.again is not None:
+            self.again -= Counter([lease.labeler])
         self.item_left(lease)
 
     def item_left(self, lease: HeldLease) -> None:
@@ -209,7 +217,10 @@ class LeaseIndex:
 
 @dataclass(slots=True)
 class LabelerRecord:
-    """A labeler's capacity, price of a label, last activity, and counts."""
+    """A labeler's capacity, price of a label, last activity, and counts.
+
+    `repeats` is how often it answered when it was asked again, and `same` how often as before.
+    """
 
     capacity: int = 1
     kind: str | None = None
@@ -219,11 +230,13 @@ class LabelerRecord:
     late: int = 0
     expired: int = 0
     unsure: int = 0
+    repeats: int = 0
+    same: int = 0
 
     @property
     def money(self) -> float:
-        """What the labels cost, at the present price."""
-        return self.labels * self.price
+        """What the labels cost, and the answers of who was asked again, at the present price."""
+        return (self.labels + self.repeats) * self.price
 
 
 class Labelers(dict[str, LabelerRecord]):

@@ -57,6 +57,7 @@ from venire.server.stream.leases import (
     RecentDict,
 )
 from venire.server.stream.pupil import StreamPupil
+from venire.server.stream.repeats import Repeats
 from venire.server.stream.slot_clock import LeadTimes, SlotClock
 from venire.server.stream.statistics import Statistics
 
@@ -150,6 +151,7 @@ class LiveStream:
         self.lapsed = lease_index.lapsed
         self.labelers, self.lead_times, self.statistics = Labelers(), LeadTimes(), Statistics()
         self.checks, self.pupil, self.follow_ups = Checks(), StreamPupil(), FollowUps()
+        self.repeats = Repeats()
         self.hooks: dict[str, None] = {}
         self.alarms: dict[tuple[str, str], AlarmRow] = {}  # those that are on
         self.basis: tuple[int, tuple[float, str] | None] = (0, None)  # version; what changed when
@@ -405,14 +407,17 @@ class LiveStream:
         budget = self.settings.label_budget
         if budget is None:
             return None
-        return max(0, budget - self.statistics.labels - self.leases.in_flight)
+        return max(0, budget - self.bought - self.leases.in_flight - self.leases.again.total())
+
+    @property
+    def bought(self) -> int:
+        """How many answers were bought: labels, and those of labelers who were asked again."""
+        return self.statistics.labels + self.repeats.answers
 
     def check_budget(self, batch: Batch, moment: Moment) -> None:
         """Tell the engine once the label budget is spent: items then do not wait for labels."""
         budget = self.settings.label_budget
-        spent = (
-            budget is not None and self.statistics.labels >= budget and not self.leases.in_flight
-        )
+        spent = budget is not None and self.bought >= budget and not self.leases.in_flight
         if spent == self.spent:
             return
         self.spent = spent

@@ -134,13 +134,24 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
     for lease in storage.leases(name):
         live.resumed.append(
             HeldLease(
-                lease.token_hash, lease.item, lease.labeler, lease.given_at, None, lease.ttl, 0.0
+                lease.token_hash,
+                lease.item,
+                lease.labeler,
+                lease.given_at,
+                None,
+                lease.ttl,
+                0.0,
+                again=lease.again,
             )
         )
     live.labelers.seat(live.settings.panel, _seated(live))
     for labeler, (labels, late) in storage.labeler_counts(name).items():
         record = live.labelers.record(labeler)
         record.labels, record.late = labels, late
+    for labeler, (repeats, same) in storage.repeat_counts(name).items():
+        record = live.labelers.record(labeler)
+        record.repeats, record.same = repeats, same
+        live.repeats.answers += repeats
     for label in reversed(storage.recent_labels(name, 0.0, limit=1000)):
         if label.lead_seconds is not None:
             live.lead_times.add(label.labeler, label.lead_seconds)

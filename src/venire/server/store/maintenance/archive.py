@@ -85,6 +85,7 @@ def _records(storage: Storage) -> Iterator[Record]:
         yield from storage.follows(name)
         yield from storage.routed(name)
         yield from storage.all_labels(name)
+        yield from storage.repeats(name)
         yield from storage.leases(name, None)
         yield from storage.all_notes(name)
         for hook in storage.webhooks(name):

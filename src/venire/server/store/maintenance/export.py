@@ -214,6 +214,11 @@ def _gold(storage: Storage, stream: str) -> Table:
     return Table(names, rows)
 
 
+def _repeats(storage: Storage, stream: str) -> Table:
+    rows = ((x.item, x.labeler, x.before, x.said, x.at) for x in storage.repeats(stream))
+    return Table(("task", "worker", "label", "again", "at"), rows)
+
+
 def _notes(storage: Storage, stream: str) -> Table:
     rows = ((n.item, n.labeler, n.kind, n.text, n.at) for n in storage.all_notes(stream))
     return Table(("task", "worker", "kind", "text", "at"), rows)
@@ -227,6 +232,7 @@ TABLES: Final = MappingProxyType[str, Callable[[Storage, str], Table]](
         "revisions": _revisions,
         "gold": _gold,
         "notes": _notes,
+        "repeats": _repeats,
     }
 )
 

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Column, Connection, Engine, Select, func, select
+from sqlalchemy import Column, Connection, Engine, Select, case, func, select
 
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.server.store.base import SAID_BESIDE, Limit, Said, Storage
 from venire.server.store.record import Record
 from venire.server.store.records import (
+    ERASED,
     UNSETTLED,
     AlarmRow,
     ArchivedRow,
@@ -29,6 +30,7 @@ from venire.server.store.records import (
     LabelRow,
     LeaseRow,
     NoteRow,
+    RepeatRow,
     RevisionRow,
     SegmentRow,
     SettingsRow,
@@ -250,6 +252,33 @@ class SqlReading(Storage):
             query = query.where(columns.labeler == labeler)
         order = columns.at.desc(), columns.item, columns.labeler
         return self._all(LabelRow, query.order_by(*order), limit)
+
+    def repeats(self, stream: str, item: str | None = None) -> list[RepeatRow]:
+        query, columns = q.of_stream(t.repeats, stream), t.repeats.c
+        query = query if item is None else query.where(columns.item == item)
+        return self._all(RepeatRow, query.order_by(columns.item, columns.labeler))
+
+    def repeat_counts(self, stream: str) -> dict[str, tuple[int, int]]:
+        columns = t.repeats.c
+        same = func.sum(case((columns.said == columns.before, 1), else_=0))
+        query = select(columns.labeler, func.count(), same).where(columns.stream == stream)
+        with self._connection() as connection:
+            rows = connection.execute(query.group_by(columns.labeler)).all()
+        return {str(labeler): (int(number), int(same)) for labeler, number, same in rows}
+
+    def repeatable(self, stream: str, labeler: str, slot: int, limit: int) -> list[LabelRow]:
+        labels, items, done = t.labels.c, t.items.c, t.repeats.c
+        again = select(done.item).where(
+            done.stream == stream, done.item == labels.item, done.labeler == labeler
+        )
+        query = (
+            q.of_stream(t.labels, stream)
+            .join(t.items, (items.stream == labels.stream) & (items.id == labels.item))
+            .where(labels.labeler == labeler, labels.slot <= slot, ~again.exists())
+            .where(items.status == ItemStatus.LEFT, items.digest != ERASED)
+            .order_by(labels.at.desc(), labels.item)
+        )
+        return self._all(LabelRow, query, limit)
 
     def labels_since(self, stream: str, since: float, labeler: str) -> int:
         columns = t.labels.c

@@ -159,6 +159,7 @@ _DROP_LEASES = Statement(
 )
 _DROP_NOTES = Statement(f"DELETE FROM notes WHERE stream = ? AND {_THEIRS} AND n <= ?")
 _DROP_ROUTED = Statement(f"DELETE FROM routed WHERE stream = ? AND {_THEIRS}")
+_DROP_REPEATS = Statement(f"DELETE FROM repeats WHERE stream = ? AND {_THEIRS}")
 _DROP_ITEMS = Statement("DELETE FROM items WHERE stream = ? AND exit_n <= ?")
 _DROP_REVISIONS = Statement("DELETE FROM revisions WHERE stream = ? AND n <= ?")
 _DROP_SENT = Statement(f"DELETE FROM deliveries WHERE {_TO_WEBHOOKS} AND kind = ? AND exit_n <= ?")
@@ -188,7 +189,7 @@ def _drop(change: c.DropHistory) -> list[tuple[Statement, tuple[Any, ...]]]:
         (_DROP_LABELS, (*theirs, segment.slot)),
         (_DROP_LEASES, (*theirs, segment.at)),
         (_DROP_NOTES, (*theirs, segment.notes)),
-        *([] if segment.name else [(_DROP_ROUTED, theirs)]),
+        *([] if segment.name else [(_DROP_ROUTED, theirs), (_DROP_REPEATS, theirs)]),
         (_DROP_ITEMS, (stream, exits)),
         (_DROP_SENT, (stream, "exit", exits)),
         (_DROP_REVISIONS, (stream, revisions)),
@@ -227,6 +228,7 @@ _GATHERED: Final[tuple[type, ...]] = (
     r.ItemRow,
     r.EventRow,
     r.LabelRow,
+    r.RepeatRow,
     r.LeaseRow,
     r.NoteRow,
     c.EndLeases,

@@ -90,7 +90,7 @@ def _table(record: type[Record]) -> Table:
 
 streams, settings, events, items = _tables(r.StreamRow, r.SettingsRow, r.EventRow, r.ItemRow)
 revisions, checks, gold, alarms = _tables(r.RevisionRow, r.CheckRow, r.GoldRow, r.AlarmRow)
-follows, routed, labels = _tables(r.FollowRow, r.RoutedRow, r.LabelRow)
+follows, routed, labels, repeats = _tables(r.FollowRow, r.RoutedRow, r.LabelRow, r.RepeatRow)
 leases, notes = _tables(r.LeaseRow, r.NoteRow)
 snapshots, engines, segments = _tables(r.SnapshotRow, r.EngineRow, r.SegmentRow)
 archived, tallies, keys, webhooks = _tables(r.ArchivedRow, r.TallyRow, r.KeyRow, r.WebhookRow)
