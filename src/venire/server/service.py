@@ -114,7 +114,7 @@ class Service:
 
         notes = NoteOperations(self.runtime, labelling)
         self.abstain, self.add_note, self.notes = notes.abstain, notes.add_note, notes.notes
-        self.add_labels, self.progress = notes.add_answers, notes.progress
+        self.add_labels, self.progress = notes.add_labels, notes.progress
 
         self._history = HistoryOperations(self.runtime)
         self.keep_history = self._history.keep

@@ -174,6 +174,9 @@ def page_of(settings: dict[str, Any]) -> dict[str, Any]:
 #: The pattern of a stream's name, which is part of URL paths.
 STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
+#: Seconds for which a failed message to a webhook is retried, unless a setting says otherwise.
+RETRIED: Final = 3 * 86_400.0
+
 #: Maximum length of an item's id, in characters.
 LONGEST_ID: Final = 200
 
@@ -637,7 +640,7 @@ class ServiceSettings(BaseModel, extra="forbid", frozen=True):
     snapshot_every: Annotated[int, Field(ge=1)] = 20_000
     allow_private_webhooks: bool = False
     webhook_attempts: Annotated[int, Field(ge=1, le=50)] = 8
-    webhook_retry_seconds: Seconds = 3 * 86_400.0
+    webhook_retry_seconds: Seconds = RETRIED
     webhook_timeout_seconds: Seconds = 10.0
     webhook_first_delay_seconds: Seconds = 2.0
     key_refresh_seconds: Seconds = 2.0

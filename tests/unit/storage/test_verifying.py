@@ -61,6 +61,7 @@ def test_a_store_that_was_left_alone_is_right(seed: int) -> None:
 
 
 LEFT = "(SELECT id FROM items WHERE status = 'left' AND labels > 0 LIMIT 1)"
+GIVEN = "token_hash, stream, item, labeler, given_at, ttl, status"
 TAMPERED = {
     "the log says": f"UPDATE items SET verdict = 'neither' WHERE id = {LEFT}",
     "the log says ('left'": f"UPDATE items SET confidence = 0.123 WHERE id = {LEFT}",
@@ -75,12 +76,12 @@ TAMPERED = {
     ),
     "there is no open lease": "UPDATE leases SET status = 'expired' WHERE status = 'open'",
     "but not by the log": (
-        "INSERT INTO leases SELECT 'x', stream, id, 'nobody', 0, 1, 'open', NULL, NULL, NULL, NULL "
+        f"INSERT INTO leases ({GIVEN}) SELECT 'x', stream, id, 'nobody', 0, 1, 'open' "
         "FROM items WHERE status = 'open' LIMIT 1"
     ),
     "two open leases": (
-        "INSERT INTO leases SELECT 'x' || token_hash, stream, item, labeler, 0, 1, 'open', NULL, "
-        "NULL, NULL, NULL FROM leases WHERE status = 'open' LIMIT 1"
+        f"INSERT INTO leases ({GIVEN}) SELECT 'x' || token_hash, stream, item, labeler, 0, 1, 'open' "
+        "FROM leases WHERE status = 'open' LIMIT 1"
     ),
     "there is no label": "UPDATE leases SET status = 'done' WHERE status = 'released'",
     "differs from the state": (

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from venire.model import Role
+from venire.server.settings import RETRIED
 from venire.tools.untrusted import parse_json
 
 MEBIBYTE = 1024 * 1024
@@ -115,7 +116,7 @@ class ServerSettings(BaseSettings):
     """
     allow_private_webhooks: bool = False
     """Webhooks may go to private networks."""
-    webhook_retry_hours: Hours = 72.0
+    webhook_retry_hours: Hours = RETRIED / 3600
     """Hours for which a failed webhook message is retried before it is dead-lettered."""
     grace: Annotated[float, Field(ge=0)] = 10.0
     """Seconds for requests to finish during a graceful shutdown."""

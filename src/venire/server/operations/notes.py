@@ -54,7 +54,7 @@ class NoteOperations:
             done = self.runtime.commit(live, batch)
         await done
 
-    async def add_answers(
+    async def add_labels(
         self, stream: str, labels: Labels, actor: Actor | str = PROGRAM, own: bool = False
     ) -> list[Outcome]:
         """Add labels without leases, see `LabellingOperations.add_labels`; the outcome of each.

@@ -1,6 +1,6 @@
 """What can be exported of a stream: tables (`TABLES`), its log, and tasks of Label Studio.
 
-Each table says its columns beside its rows; those of the verdicts are the fields of `Verdict`. A
+Each table says its columns beside its rows; those of the verdicts are the fields of `VerdictRow`. A
 store keeps the verdict of an item and its confidence, as it left and as it was revised. The
 probability of the verdict is its confidence; what is left of 1 is divided among the other classes
 as `Auto` sees them, learned when they are exported, from all labels and all gold of the stream.
@@ -31,7 +31,7 @@ from venire.server.store.maintenance.guaranteed import Guaranteed, guaranteed_in
 from venire.server.store.records import ItemRow, LabelRow, RevisionRow
 
 
-class Verdict(NamedTuple):
+class VerdictRow(NamedTuple):
     """A row of the table of verdicts: its columns, in their order.
 
     `label` and `confidence` are the verdict of today, `left_as` the one that the item left with;
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
     payload: str
 
 
-COLUMNS = Verdict._fields
+COLUMNS = VerdictRow._fields
 
 
 def classes_of(storage: Storage, stream: str) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def verdict_rows(
 ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
     """The names of the columns, and a row for each item that has left.
 
-    They are those of `Verdict`. A stream with a guarantee has a column `guaranteed`, about
+    They are those of `VerdictRow`. A stream with a guarantee has a column `guaranteed`, about
     `left_as`. With probabilities there is a column `p(class)` for each class.
     """
     classes, proven = classes_of(storage, stream), guaranteed_in(storage, stream)
@@ -104,7 +104,7 @@ def agreeing(
 
 def _verdicts_of(
     storage: Storage, stream: str, proven: Guaranteed | None
-) -> Iterator[tuple[Verdict, tuple[bool, ...]]]:
+) -> Iterator[tuple[VerdictRow, tuple[bool, ...]]]:
     """The verdict of each item that has left, and whether it is guaranteed where any may be."""
     revised = {row.item: row for row in storage.all_revisions(stream)}
     gold = {row.item: row.label for row in storage.all_gold(stream)}
@@ -113,7 +113,7 @@ def _verdicts_of(
             continue
         now = revised.get(item.id, item)
         sure = now.confidence if item.id not in gold or gold[item.id] != now.verdict else 1.0
-        row = Verdict(
+        row = VerdictRow(
             task=item.id,
             label=now.verdict,
             confidence=None if sure is None else round(sure, 12),
