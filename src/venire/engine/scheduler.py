@@ -64,7 +64,7 @@ class Scheduler(Readable):
         Those whose label changed are in the log, as `revisions` of the slot's `Closed`. 0: the
         verdict that an item left with is final.
     budget
-        What may be spent on labels in its slots: never more, and at a pace (see purse.py).
+        What may be spent on labels in its slots: never more, and at a pace.
     costs
         What errors cost, {(truth, verdict): cost}, else 1: see `venire.costs`.
     families

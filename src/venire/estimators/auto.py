@@ -79,9 +79,10 @@ class Auto(VoteEstimator):
        contradict each other agree little, too.
     3. *Do labelers err independently?* If pairs of labelers are no more alike in their errors than
        EM predicts, the verdicts are EM's (`DawidSkene`; their confidence is the mean with that of
-       `Anchored`, which is lower). If they clearly are, it returns the vote. If it cannot be told,
-       for lack of items in common or in between, the verdicts are those of `Anchored`: one step
-       away from the vote. So they are if a minority of labelers, taken as a family, explains it.
+       `Anchored`, which is lower). If they clearly are more alike, it returns the vote. If that
+       cannot be told (few items in common, or an excess in between), the verdicts are those of
+       `Anchored`: one step away from the vote. So they are if a minority of labelers, taken as a
+       family, explains it.
     4. No verdict on a single label is surer than such labels have been found to agree with others,
        and the vote of a few labels is less sure than its share (`venire.estimators.anchored`).
        Nor does a label that nobody else checked say anything about the skill of its labeler.

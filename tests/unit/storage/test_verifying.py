@@ -80,8 +80,8 @@ TAMPERED = {
         "FROM items WHERE status = 'open' LIMIT 1"
     ),
     "two open leases": (
-        f"INSERT INTO leases ({GIVEN}) SELECT 'x' || token_hash, stream, item, labeler, 0, 1, 'open' "
-        "FROM leases WHERE status = 'open' LIMIT 1"
+        f"INSERT INTO leases ({GIVEN}) SELECT 'x' || token_hash, stream, item, labeler, 0, 1, "
+        "'open' FROM leases WHERE status = 'open' LIMIT 1"
     ),
     "there is no label": "UPDATE leases SET status = 'done' WHERE status = 'released'",
     "differs from the state": (

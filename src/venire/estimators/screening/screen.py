@@ -1,7 +1,4 @@
-r"""Screening before learning: whose labels count, and whether labelers can be told apart.
-
-Labelers who always say the same class.
-"""
+r"""Screening before learning: whose labels count, and whether labelers can be told apart."""
 
 from __future__ import annotations
 
@@ -125,7 +122,7 @@ FEWEST_LABELS: Final = 20
 
 
 class Screened(NamedTuple):
-    """The labels that count, whose do not, and why nothing can be learned from them.
+    """The labels that count, the labelers who are ignored, and why nothing can be learned.
 
     `constant` labelers always say one class; `contrary` ones say a class less often where the vote
     says it than elsewhere. `present` are the labels of all but the constant ones, `heard` those of

@@ -9,7 +9,7 @@ slots work on the same records:
     panel     one per labeler
     groups    sets of labelers who may label an item; group 0 is everyone
     edges     group members, linked per labeler and per group
-    wheel     rows by the slot in which they leave (see exits.py)
+    wheel     rows by the slot in which they leave (see rows.py)
     pool      outstanding rows, for policies that go through all of them
     gone      the rows that left at the end of the last slot
     votes     how much a label of a labeler speaks for each class: [labeler, said, class]; with
@@ -122,7 +122,7 @@ BUDGET: Final = REASONS.index(ExitReason.BUDGET)
 UNDECIDED: Final = REASONS.index(ExitReason.UNDECIDED)  # below the confidence that it must reach
 LEAVE_ON: Final = REASONS.index(ExitReason.LEAVE_ON)
 
-# where a row stands with its limits (see limits.py)
+# where a row stands with its limits
 SHORT: Final = 1  # it needs labels: offered to labelers to whom the policy gives nothing
 HELD: Final = 2  # below the confidence it must reach, and an eligible labeler is left
 SURE: Final = 4  # it has the confidence and the fewest labels
@@ -349,7 +349,7 @@ ROW: Final = np.dtype(
         ("verdict", "i2"),
         ("reason", "i1"),
         ("state", "i1"),
-        ("stand", "i1"),  # where it stands with its limits (see limits.py)
+        ("stand", "i1"),  # where it stands with its limits: SHORT, HELD, SURE
     ],
     align=True,
 )
@@ -408,7 +408,7 @@ CASE: Final = np.dtype(
         ("turn", "i4"),  # how early it is served in the current slot
         ("kind", "i4"),  # the two most probable classes, and whether there is no label yet
         ("scale", "f8"),  # what an error costs, where errors do not cost the same
-        ("few", "i4"),  # 1: few labelers are eligible (see scarce_labelers.py)
+        ("few", "i4"),  # 1: few labelers are eligible (see policies/realised)
     ]
 )
 STALL: Final = np.dtype(

@@ -1,34 +1,33 @@
-"""Algorithm 1: the greedy schedule (paper, section 3.1), from top to bottom.
+"""Algorithm 1: the greedy schedule (paper, section 3.1).
 
 Numbers are lines of Algorithm 1 in the paper. In each slot
 
-    8       the labelers go in decreasing competence (`desk.order`, see kernel/verdicts.py);
-    9-17    each takes, up to its capacity, the outstanding item that it may label of the largest
-            gain, if that gain is positive (`take_turn`);
-    20      an item leaves if no labeler that it could still have gives a positive gain in the next
-            slot or later (`plan_exit`; the paper: in this slot or later, which is over).
+    8       labelers take turns, the most competent first (`desk.order`, see kernel/verdicts.py);
+    9-17    each repeatedly takes the eligible outstanding item with the largest gain, while that
+            gain is positive and it has capacity left (`take_turn`);
+    20      an item leaves once no labeler that it could still have would gain anything from the
+            next slot on (`plan_exit`; the paper says from this slot on, which is over by then).
 
 Ties go to the earliest arrival, then to the lowest index. A labeler that finds nothing does not end
-the slot for the lesser ones (the paper's `Break` does). For both see docs/errata.md, 8 and 3. Where
-labels cost money, a label must gain more than its price, and labelers go in increasing price of
-evidence: the dear ones come last, for what the cheap ones leave.
+the slot for the labelers after it (the paper's `Break` would). For both see docs/errata.md, 8 and
+3. Where labels cost money, a label must gain more than its price, and the cheapest labelers per
+unit of evidence go first: expensive ones get what is left.
 
-**The gain** of one more label (paper, section 2, the incremental utility) is
+**The gain** of one more label (paper, section 3.2, the incremental utility) is
 
     gain = a * x - d - c,   a = w exp(-E) the residual,  x = 1 - exp(-evidence) the labeler's
                             reach, d = slots since the last label, c = the price of the label
 
-It is a line in x, and d depends on the slot of the last label alone. So items wait in queues by
-that slot (their rank), each in order of a (their key), and only the first of each queue competes
-for a labeler (kernel/queues.py). A rank later than the slot counts as no delay. The price of a
-labeler is the same for all items: it changes none of this, only how much an item must gain by them
-(the floor of a turn). An assignment costs at most the number of queues, one for each slot in which
-a waiting item got its last label (the largest residual bounds how far back it is worth looking),
-plus the logarithm of their size.
+It is linear in x, and d depends only on the slot of the last label. So items wait in queues by that
+slot (their rank), each a heap ordered by a (`key`), and only the head of each queue has to be
+compared (kernel/queues.py). If a rank is after the current slot, the delay is 0. The price of a
+labeler is the same for all items, so it does not affect their order, only the least gain that a
+turn accepts (`floor` of `take_turn`). An assignment takes O(q + log n): q queues, one for each slot
+in which a waiting item got its last label (the largest residual bounds how far back to look).
 
 The set M(s, t) of those who may still label an item (line 7) is in kernel/rows.py, the loop over
-slots (line 3) in simulation/run.py for a simulation and in the engine for a stream. Below, in the
-order of a reading: `serve` is the slot, `take_turn` a labeler's turn, `plan_exit` the exit.
+slots (line 3) in simulation/run.py for a simulation and in the engine for a stream. Begin to read
+at the bottom: `serve` is the slot, `take_turn` a labeler's turn, `plan_exit` the exit.
 """
 
 from __future__ import annotations
@@ -52,6 +51,7 @@ from venire.scheduling.kernel.queues import (
 from venire.scheduling.kernel.rows import best_gain, eligible_count, set_due
 from venire.tools.compiling import inlined, kernel
 
+#: Never, as a slot that still fits.
 FAR: Final = 2**62
 
 residual = inlined(utility.residual)
@@ -66,7 +66,7 @@ def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
 
 @inlined
 def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
-    """No row of this rank, or of a lower one, gains more by this labeler, before its price."""
+    """Upper bound on the gain of any row of this rank or a lower one, before the price."""
     return gain(desk.bounds[0], desk.panel[labeler].reach, max(slot - rank, 0))
 
 
@@ -94,10 +94,13 @@ take_turn = make_turn(score, bound, take, refile)
 
 @inlined
 def plan_exit(desk: Desk, row: int, slot: int) -> None:
-    """Find the first slot after which nobody gives a positive gain: a * x - c <= t + 1 - last."""
-    span = best_gain(desk, row, desk.rows[row].key)
-    due = desk.rows[row].last - 1 + (math.ceil(span) if span < FAR else FAR)
-    reason = NO_GAIN if span > 0.0 or eligible_count(desk, row, False) > 0 else EXHAUSTED
+    """The row leaves after the first slot t with a * x - c <= t + 1 - last for every labeler.
+
+    Gain is measured in slots, so the largest a * x - c is how many slots a label is worth waiting.
+    """
+    worth = best_gain(desk, row, desk.rows[row].key)
+    due = desk.rows[row].last - 1 + (math.ceil(worth) if worth < FAR else FAR)
+    reason = NO_GAIN if worth > 0.0 or eligible_count(desk, row, False) > 0 else EXHAUSTED
     set_due(desk, row, max(due, slot), reason)
 
 
@@ -127,7 +130,7 @@ def leave(desk: Desk, row: int) -> None:
 def serve(desk: Desk, slot: int) -> None:
     first = begin_serving(desk)
     for m in desk.order:
-        if desk.panel[m].reach <= 0.0:
+        if desk.panel[m].reach <= 0.0:  # those without evidence are last in the order
             break
         if room(desk, m) > 0:
             take_turn(desk, m, slot, desk.panel[m].price)

@@ -3,7 +3,7 @@
 Water-filling spreads a burst thinly over its first slot, since nothing is cheaper than a label
 without delay. But an item that is served later gets a lower price, for one unit of delay a slot;
 and the more there is to gain of an item, the more it gains by a lower price. So in each slot the
-queue is planned over this slot and the next ones (plan.py), with what they will bring as far as
+queue is planned over this slot and the next ones, with what they will bring as far as
 it can be forecast (below), and the items that the plan serves in this slot are assigned
 labelers (`prepay`); those that it serves later must wait, unless labelers are left over.
 

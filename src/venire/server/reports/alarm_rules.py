@@ -12,7 +12,7 @@ from venire.server.settings import StreamSettings
 #: Fewer exits than this say nothing about shares; fewer items of a class nothing about it.
 LEAST_EXITS: Final = 100
 
-#: Rules about verdicts, or about what labelers say: hidden from who judges them.
+#: Rules about verdicts, or about what labelers say: hidden from those who judge them.
 OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"})
 LEAST_CALLED: Final = 10
 
@@ -57,7 +57,7 @@ def _queue(settings: StreamSettings, now: Insights) -> Iterator[Finding]:
         yield Finding("queue", "", now.open_items, rules.queue, text)
     oldest, most = now.oldest_seconds, rules.oldest_seconds
     if most is not None and oldest is not None and oldest > most:
-        text = f"the oldest item waits for {oldest:,.0f} s, more than {most:,.0f} s"
+        text = f"the oldest item has been waiting for {oldest:,.0f} s, more than {most:,.0f} s"
         yield Finding("oldest_seconds", "", oldest, most, text)
     p90, most = now.response_p90, rules.response_p90_seconds
     if most is not None and p90 is not None and p90 > most:
@@ -123,7 +123,7 @@ def _labelers(
     rules, most = settings.alarms, settings.alarms.stopped_seconds
     for name, labels, drifting, away in labelers:
         if rules.drift and drifting:
-            text = f"the labels of {name} have changed: look at what {name} says lately"
+            text = f"the labels of {name} have changed: look at what {name} has said recently"
             yield Finding("drift", name, 1.0, 0.0, text)
         if most is not None and now.open_items and labels and away > most:
             text = f"{name} has been away for {away:,.0f} s, while {now.open_items:,} items wait"
@@ -136,7 +136,7 @@ def _budget(settings: StreamSettings, now: Insights) -> Iterator[Finding]:
         return
     left = now.budget_left / now.budget
     if left < least:
-        text = f"{now.budget_left:,} of {now.budget:,} labels are left of the label budget"
+        text = f"{now.budget_left:,} of the {now.budget:,} labels in the budget are left"
         yield Finding("budget_share", "", left, least, text)
 
 
@@ -147,7 +147,7 @@ def settled(
     trends: TrendsView,
     labelers: Sequence[Watched],
 ) -> Finding:
-    """What is so now, of a rule that is broken no more."""
+    """What is so now, of a rule that is no longer broken."""
     limit = getattr(settings.alarms, was.rule)
     if limit is None or limit is False:
         return was._replace(message="this rule is off now")
@@ -200,7 +200,7 @@ def _now(was: Finding, value: float | None, queue: int, called: int) -> str:
         return f"no items wait, {who} was away for {told}"
     return {
         "queue": f"{told} open items",
-        "oldest_seconds": f"the oldest item waits for {told}",
+        "oldest_seconds": f"the oldest item has been waiting for {told}",
         "response_p90_seconds": f"one item in ten waits {told} or longer for its verdict",
         "accuracy": f"the estimated accuracy is {told}",
         "error_upper": f"audits bound the rate of errors by {told}",
@@ -209,5 +209,5 @@ def _now(was: Finding, value: float | None, queue: int, called: int) -> str:
         "mix_shift": f"the mix of verdicts differs by {told} from before",
         "drift": f"the labels of {who} do not change any more",
         "stopped_seconds": f"{who} was here {told} ago",
-        "budget_share": f"{told} of the label budget are left",
+        "budget_share": f"{told} of the label budget is left",
     }[was.rule]

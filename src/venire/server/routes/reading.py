@@ -43,7 +43,7 @@ EXAMPLE = {"policy": "fixed-overlap:3", "without": ["ann"], "money": 50}
 FORMATS: Final = {"csv": CSV, "jsonl": NDJSON, "parquet": "application/vnd.apache.parquet"}
 
 What = Annotated[
-    Literal["labels", "verdicts", "revisions", "gold", "notes"],
+    Literal["labels", "verdicts", "revisions", "gold", "notes", "repeats"],
     Query(description="The table."),
 ]
 Format = Annotated[Literal["csv", "jsonl", "parquet"], Query(description="The kind of file.")]
@@ -141,7 +141,7 @@ class ReadingRoutes(Part):
         format: Format = "csv",
         probabilities: Annotated[bool, Query(description=SHARES)] = False,
     ) -> Response:
-        """Labels, verdicts, revisions, gold or notes as CSV, JSON Lines or Parquet."""
+        """Labels, verdicts, revisions, gold, notes or repeats as CSV, JSON Lines or Parquet."""
         if format not in formats():
             raise RequestError(
                 409,

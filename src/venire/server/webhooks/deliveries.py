@@ -3,10 +3,12 @@
 A delivery is a row that is written in the same transaction as the exit, so an exit that is on disk
 will be sent even if the server crashes in between; the receiver may see it twice, under the same
 `webhook-id`. After a failure it is retried with exponential backoff and jitter for
-`webhook_retry_seconds`, some days, and is then dead-lettered; dead letters can be redelivered. See
+`webhook_retry_seconds` (three days by default), at least `webhook_attempts` times, and is then
+dead-lettered; dead letters can be redelivered. See
 `retry_schedule`.
 
-Each webhook has its own queue and a few senders, so one that never answers blocks no other. After a
+Each webhook has its own queue and a few senders, so one that never answers does not block
+the others. After a
 timeout, a 5xx or a 429 a webhook is paused, with backoff and for at least as long as Retry-After
 asks, and is then probed with one message.
 """
@@ -44,13 +46,13 @@ POLL_SECONDS = 1.0
 #: The longest pause of a failing webhook in seconds, unless Retry-After asks for more.
 MAX_PAUSE: Final = 60.0
 
-#: Pending deliveries of a webhook to read at once, longest overdue first.
+#: How many pending deliveries of a webhook are read at once, the most overdue first.
 PENDING_PAGE: Final = 1000
 
-#: Read deliveries whatever their due time: that is kept on the monotonic clock.
+#: As the time now, every pending delivery is due: when each is sent is kept on the monotonic clock.
 ANY_TIME: Final = 1e15
 
-#: A message: its webhook, its kind, and the number of the exit or revision.
+#: A message: its webhook, its kind, and the number of the exit, revision or alarm.
 Key: TypeAlias = tuple[str, str, int]
 
 _log = logging.getLogger("venire.service")
@@ -224,7 +226,7 @@ class Deliveries:
         return row
 
     async def _deliver(self, hook: WebhookRow, row: DeliveryRow) -> Failure | None:
-        """Send one exit or revision; the failure, or None on success."""
+        """Send one exit, revision or alarm; the failure, or None on success."""
         subject = await self._subject(row)
         if subject is None:
             return Failure(f"the {row.kind} is not in the store", unwell=False)

@@ -1,7 +1,7 @@
 """When to retry a webhook: exponential backoff with jitter, and Retry-After.
 
-How soon the first time, how often at least and for how long are settings: `webhook_...` in
-`server.settings`, of which `venire serve` has `webhook_retry_hours`.
+The first delay, the least number of attempts and how long to keep trying are settings:
+`webhook_...` in `server.settings`, of which `venire serve` has `webhook_retry_hours`.
 """
 
 from __future__ import annotations

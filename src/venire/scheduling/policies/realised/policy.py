@@ -19,7 +19,7 @@ are the first labels of items that would have gone without.
 
 When the labels of the slot are in, the items that got any are valued again, the price of the next
 slot is forecast, and items whose reserve is below it leave at once; so does an item that few may
-label, if these have no time for it (scarce_labelers.py).
+label, if these have no time for it.
 
 Where labels cost money, labelers go in increasing price of evidence, a label must gain more than
 its price, and a row refuses labelers that are too dear for it (item_value.py). Labels that cost
