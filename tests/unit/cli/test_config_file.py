@@ -52,7 +52,7 @@ def test_the_file_may_be_named(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("[server]\nport = 1", r"unknown table or key in venire.toml 'server'"),
         (
             "port = 1",
-            r"unknown table or key in venire.toml 'port': .*\[serve\], with settings",
+            r"unknown table or key in venire.toml 'port'; .*\[serve\], with settings",
         ),
         ("[serve]\nport = 99999", r"the setting port in venire.toml is 99999: "),
         ("[serve]\nport = [1]", r"the setting port in venire.toml is \[1\]"),

@@ -239,7 +239,7 @@ def test_a_second_fit_forgets_the_first() -> None:
     [{"start": "random"}, {"start": [0.5]}, {"start": [0.5, np.nan]}, {"prior": (-1, 2)}],
 )
 def test_refuses(bad: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"expected|Known"):
+    with pytest.raises(InputError, match=r"expected|known"):
         algorithm_3(**bad).fit(LabelTable.from_matrix([[0, 1], [1, 1]]))
 
 

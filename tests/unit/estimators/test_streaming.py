@@ -315,7 +315,7 @@ def test_a_labeler_with_one_label_is_not_perfect() -> None:
     ],
 )  # fmt: skip
 def test_refuses_parameters(bad: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"expected|Known"):
+    with pytest.raises(InputError, match=r"expected|known"):
         Streaming(**bad)
 
 
