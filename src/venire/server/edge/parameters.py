@@ -322,11 +322,16 @@ def _injected(one: inspect.Parameter) -> inspect.Parameter:
     """A parameter as FastAPI is to fill it."""
     one = one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
     if one.annotation is Caller:
-        return one.replace(annotation=Annotated[Caller, Depends(caller)])
+        return one.replace(annotation=Annotated[Caller, Depends(_sender)])
     if not _is_model(one.annotation):
         return one
     reader = _reader(one.annotation, None if one.default is one.empty else one.default)
     return one.replace(annotation=Annotated[one.annotation, Depends(reader)], default=one.empty)
+
+
+async def _sender(request: Request) -> Caller:
+    """Who asks; a coroutine, since FastAPI runs other functions in threads."""
+    return caller(request)
 
 
 def _reader(model: type[BaseModel], default: BaseModel | None) -> Callable[..., Awaitable[Any]]:

@@ -65,7 +65,7 @@ Words = Annotated[Annotated[str, Field(max_length=200)] | None, _EMPTY]
 Chosen = Annotated[Name | None, _EMPTY]
 
 
-def search_of(
+async def search_of(
     status: Annotated[
         Annotated[ItemStatus | None, _EMPTY], Query(description="Only items of this status.")
     ] = None,
