@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.marks import nightly
+from tools import layers
 from venire.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -96,6 +97,11 @@ def test_the_architecture_shows_the_layers_of_the_linter() -> None:
     ]
     picture = section("architecture.md", "The layers")
     assert {name for name in there if not re.search(rf"\b{name}\b", picture)} == set()
+
+
+def test_the_picture_of_the_layers_is_that_of_the_imports() -> None:
+    page = layers.PAGE.read_text(encoding="utf-8")
+    assert layers.replaced(page) == page, "run python -m tools.layers"
 
 
 def section(page: str, title: str) -> str:
