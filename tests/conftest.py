@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import shutil
 import signal
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.ordering import waiting_first
@@ -63,6 +65,18 @@ def _compiled() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("venire.server.operations.streams.COMPILING", 280.0)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """`main(["serve", ...])` logs for the whole process, on a stderr that ends with its test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    for handler in set(root.handlers).difference(handlers):
+        root.removeHandler(handler)
+        structlog.reset_defaults()
+    root.setLevel(level)
 
 
 _NUMBER = itertools.count()
