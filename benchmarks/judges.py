@@ -183,7 +183,7 @@ async def label_all(url: str, api: str, key: str, count: int) -> dict[str, Any]:
 def worker(count: int) -> None:
     import urllib.request
 
-    from tests.integration.web.harness import serving
+    from tests.integration.server.harness import serving
 
     with tempfile.TemporaryDirectory() as folder, server(MODEL_LATENCY) as url:
         store = f"sqlite:///{folder}/venire.db"

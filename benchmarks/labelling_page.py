@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tests.browser.conftest import FLAGS
-from tests.integration.web.harness import serving
+from tests.integration.server.harness import serving
 
 ANSWER = """async () => {
   const work = document.getElementById("work"), payload = document.getElementById("payload");

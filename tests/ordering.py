@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 #: The files that wait, the longest first.
 WAITING = (
-    "tests/integration/web/test_crash.py",
-    "tests/integration/web/test_standby.py",
-    "tests/integration/web/test_sharing.py",
-    "tests/integration/web/test_label_studio.py",
+    "tests/integration/server/test_crash.py",
+    "tests/integration/server/test_standby.py",
+    "tests/integration/server/test_sharing.py",
+    "tests/integration/server/test_label_studio.py",
 )
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import venire
-from tests.integration.web.harness import Process, until
+from tests.integration.server.harness import Process, until
 from venire import Client
 from venire.client import ServerError, Work
 

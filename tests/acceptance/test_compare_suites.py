@@ -17,7 +17,7 @@ import pytest
 
 import venire
 from tests import forked
-from tests.unit.experiments.test_equal_labels import write_set
+from tests.unit.research.test_equal_labels import write_set
 from tests.unit.simulation.points import count
 from venire_research.equal_labels.measures import COLUMNS, measure
 from venire_research.trust import WORLDS

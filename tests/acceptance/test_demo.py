@@ -16,7 +16,7 @@ import pytest
 
 import venire
 from tests import forked
-from tests.integration.web.harness import until
+from tests.integration.server.harness import until
 from venire.cli import main
 from venire_research.commands.demo import demo
 from venire_research.digits import LEARNING_SLOTS, METHODS

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from tests.integration.web.harness import PANEL, STREAM, Process, serving
+from tests.integration.server.harness import PANEL, STREAM, Process, serving
 from tools.screenshots import find_chromium
 
 CHROMIUM = find_chromium()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.browser.test_pages import EVIL, SQUARE, sign_in
-from tests.integration.web.harness import PANEL, STREAM, Process, serving, until
+from tests.integration.server.harness import PANEL, STREAM, Process, serving, until
 from tests.marks import nightly
 from venire.server.edge.access import ROLES
 

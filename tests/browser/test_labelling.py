@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.browser.test_pages import ann, begin, fill, labels, press, ready, shows, sign_in
-from tests.integration.web.harness import STREAM, Process, until
+from tests.integration.server.harness import STREAM, Process, until
 from tests.marks import nightly
 from venire import Client
 

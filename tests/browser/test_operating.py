@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.test_console import Hook
 from tests.browser.test_pages import sign_in
-from tests.integration.web.harness import STREAM, Process, serving, until
+from tests.integration.server.harness import STREAM, Process, serving, until
 
 pytestmark = pytest.mark.browser
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.web.harness import STREAM, Process, until
+from tests.integration.server.harness import STREAM, Process, until
 from venire import Client
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.test_labelling import Check, picture
 from tests.browser.test_pages import fill, labels, ready
-from tests.integration.web.harness import Process, running, until, unused_port
+from tests.integration.server.harness import Process, running, until, unused_port
 from tests.judge_server import serving as in_thread
 from tests.oidc_provider import Provider, variables_for
 

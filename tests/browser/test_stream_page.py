@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.browser.test_pages import sign_in
-from tests.integration.web.harness import Process, serving, until
+from tests.integration.server.harness import Process, serving, until
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.test_console import Hook
 from tests.browser.test_pages import ready, sign_in
-from tests.integration.web.harness import Process, serving, until
+from tests.integration.server.harness import Process, serving, until
 
 pytestmark = pytest.mark.browser
 

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import venire as vn
-from tests.integration.web.harness import SOURCE
+from tests.integration.server.harness import SOURCE
 from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.cli import main

@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 import venire as vn
-from tests.integration.web.harness import SOURCE
+from tests.integration.server.harness import SOURCE
 from venire.batch import Answer, NoAnswer
 from venire.cli.shared.worlds import find_callable
 from venire.connectors.crew import label_of
