@@ -52,7 +52,7 @@ class Whole:
             case Assigned():
                 self.given |= {(a.item, a.labeler, at) for a in event.assignments}
             case Observed(label=x):
-                self.said[x.item, x.labeler] = str(x.said), event.slot, event.late, at
+                self.said[x.item, x.labeler] = str(x.said), event.slot, event.late, at, x.confidence
             case Closed():
                 for e in event.exits:
                     said = e.verdict.label, e.verdict.confidence, e.labels, e.reason
@@ -97,7 +97,7 @@ class Whole:
             name, wanted = f"the label of {row.item!r} by {row.labeler!r}", None
             if row.item in about or not self.open:
                 wanted = missing.pop((row.item, row.labeler), None)
-                found = row.said, row.slot, row.late, row.at
+                found = row.said, row.slot, row.late, row.at, row.confidence
                 late = row.late and self.has_left(row.item)
                 if wanted is None and row.at > self.since and not late:
                     yield f"{name} is in the table but not in the log"
