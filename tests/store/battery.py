@@ -646,6 +646,8 @@ def _routes(storage: Storage) -> None:
     assert storage.routed("checked") == [two, done, hook]
     assert storage.routed_waiting(1) == [hook]
     assert storage.routed_waiting(9) == [hook, two]
+    assert storage.routed_waiting(1, {("checked", "a")}) == []
+    assert storage.routed_waiting(1, [("checked", "b"), ("z", "a")]) == [hook]
     refused(storage, c.Insert([two]))
     refused(storage, c.Insert([two._replace(stream="nobody")]))
     storage.write([c.SettleRoute(row._replace(settled_at=5.0)) for row in (two, hook)])

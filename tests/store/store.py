@@ -260,12 +260,16 @@ class MemoryStorage(MemoryHistory):
             wanted = stream, item, "stream"
             return sorted(row for row in every if (row.target, row.item, row.kind) == wanted)
 
-    def routed_waiting(self, limit: int) -> list[RoutedRow]:
+    def routed_waiting(
+        self, limit: int, without: Iterable[tuple[str, str]] = ()
+    ) -> list[RoutedRow]:
         """What is not settled."""
+        left_out = set(without)
         with self._lock:
             there = {row.name for row in self.streams()}
             every = [row for name in there for row in self.tables.routed.get(name, {}).values()]
             waiting = [row for row in every if row.settled_at is None]
+            waiting = [row for row in waiting if (row.stream, row.target) not in left_out]
             return sorted(waiting, key=lambda row: (row.at, row))[:limit]
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:

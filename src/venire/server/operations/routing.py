@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from venire.errors import InputError, StoreError, VenireError
+from venire.errors import InputError, StoreError, TooMuch, VenireError
 from venire.model import StreamStatus
 from venire.server.actors import Actor
 from venire.server.messages import ItemIn
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
     from venire.server.settings import StreamSettings
 
-#: Seconds between two looks for what waits, and how much is looked at in one.
+#: Seconds between two looks for what waits, and how much is read at once.
 POLL_SECONDS: Final = 1.0
-MOST: Final = 5000
+PAGE: Final = 5000
 
 #: How many items are added to a stream at once.
 CHUNK: Final = 200
@@ -110,27 +110,39 @@ class Routing:
             await asyncio.sleep(POLL_SECONDS)
 
     async def follow(self) -> None:
-        """Bring what waits to where it goes, and settle what is there."""
+        """Bring what waits to where it goes, and settle what is there.
+
+        What cannot go on now, as to a full stream, keeps nothing else waiting: the next page is
+        read without what the same stream sends to the same place.
+        """
         runtime = self._runtime
         routes = any(live.settings.routes for live in runtime.loaded())
         if not (routes or self._more or runtime.storage.shared) or not runtime.accepting:
             return
         async with self._one:
-            rows = await runtime.read_committed(runtime.storage.routed_waiting, MOST)
-            coming, leaving = defaultdict[str, list[RoutedRow]](list), defaultdict(list)
-            for row in rows:
-                if row.kind == "stream":
-                    coming[row.target].append(row)
-                leaving[row.stream].append(row)
-            for target in filter(runtime.sharing.holds, coming):
-                await self._arrive(target, coming[target])
-            settled = 0
-            for stream in filter(runtime.sharing.holds, leaving):
-                settled += await self._settle(stream, leaving[stream])
-            self._more = len(rows) > settled
+            stuck, rows = set[tuple[str, str]](), None
+            while rows is None or len(rows) == PAGE:
+                rows = await runtime.read_committed(runtime.storage.routed_waiting, PAGE, stuck)
+                settled = await self._follow(rows)
+                stuck |= {(row.stream, row.target) for row in rows if row not in settled}
+            self._more = bool(stuck)
+
+    async def _follow(self, rows: list[RoutedRow]) -> set[RoutedRow]:
+        """Bring some rows to where they go; those that are settled."""
+        coming, leaving = defaultdict[str, list[RoutedRow]](list), defaultdict(list)
+        for row in rows:
+            if row.kind == "stream":
+                coming[row.target].append(row)
+            leaving[row.stream].append(row)
+        holds, settled = self._runtime.sharing.holds, set[RoutedRow]()
+        for target in filter(holds, coming):
+            await self._arrive(target, coming[target])
+        for stream in filter(holds, leaving):
+            settled |= await self._settle(stream, leaving[stream])
+        return settled
 
     async def _arrive(self, target: str, rows: list[RoutedRow]) -> None:
-        """Add items to the stream that they go to; `_outcomes` tells which it took."""
+        """Add items to the stream that they go to, until it is full; `_outcomes` tells which."""
         runtime = self._runtime
         for first in range(0, len(rows), CHUNK):
             some = rows[first : first + CHUNK]
@@ -140,30 +152,33 @@ class Routing:
             ]
             sources = {row.stream for row, _ in items}
             who = Actor(f"routes of {', '.join(sorted(sources))}")
-            if not await self._add(target, [item for _, item in items], who):
-                for row, item in items:
-                    await self._add(target, [item], Actor(f"routes of {row.stream}"))
+            if await self._refusal(target, [item for _, item in items], who) is None:
+                continue
+            for row, item in items:
+                refusal = await self._refusal(target, [item], Actor(f"routes of {row.stream}"))
+                if isinstance(refusal, TooMuch):
+                    return
 
-    async def _add(self, target: str, items: list[ItemIn], who: Actor) -> bool:
-        """Add items; False if the stream refused one, and so all of them."""
+    async def _refusal(self, target: str, items: list[ItemIn], who: Actor) -> VenireError | None:
+        """Add items; why the stream refused one, and so all of them, if it did."""
         try:
             if items:
                 await self._streams.add_items(target, items, who)
         except StoreError:
             raise
-        except VenireError:
-            return False
-        return True
+        except VenireError as error:
+            return error
+        return None
 
-    async def _settle(self, stream: str, rows: list[RoutedRow]) -> int:
-        """Write into the log what has arrived, and what cannot; how many those are."""
+    async def _settle(self, stream: str, rows: list[RoutedRow]) -> set[RoutedRow]:
+        """Write into the log what has arrived, and what cannot; these rows."""
         runtime = self._runtime
         done = await runtime.read_committed(_outcomes, runtime.storage, rows)
         if not done:
-            return 0
+            return set()
         live = await runtime.live_stream(stream)
         if live.status == StreamStatus.ARCHIVED:
-            return 0
+            return set()
         batch, moment = Batch(), runtime.moment()
         for row, fault in done:
             live.engine.route(row.item, row.kind, row.target, fault)
@@ -171,7 +186,7 @@ class Routing:
             batch.last.append(SettleRoute(now))
         live.collect(batch, moment)
         await runtime.commit(live, batch)
-        return len(done)
+        return {row for row, _ in done}
 
 
 def _sources(storage: Storage, rows: Sequence[RoutedRow]) -> list[ItemRow | None]:

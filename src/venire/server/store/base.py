@@ -257,8 +257,13 @@ class Storage(Ownership, ABC):
         """From where verdicts sent an item to this stream, by the stream."""
 
     @abstractmethod
-    def routed_waiting(self, limit: int) -> list[RoutedRow]:
-        """What is not settled yet of all streams that are not being deleted, the earliest first."""
+    def routed_waiting(
+        self, limit: int, without: Iterable[tuple[str, str]] = ()
+    ) -> list[RoutedRow]:
+        """What is not settled yet of all streams that are not being deleted, the earliest first.
+
+        What goes from one stream to one target is left out for each pair of `without`.
+        """
 
     @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:

@@ -235,6 +235,32 @@ async def test_a_full_stream_takes_them_when_it_has_room() -> None:
         assert not b.storage.routed_waiting(9)
 
 
+@running
+async def test_what_waits_for_a_full_stream_keeps_nothing_else_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from venire.server import ServiceSettings
+
+    monkeypatch.setattr(routing, "PAGE", 2)
+    async with bench(server=ServiceSettings(max_open_items=3)) as b:
+        await b.service.create_stream("others", settings_of(), "test")
+        routes = {"verdict": "spam", "stream": "experts"}, {"verdict": "ok", "stream": "others"}
+        await with_experts(b, *routes)
+        await b.service.add_items("experts", [ItemIn(x, x) for x in ("x", "y", "z")])
+        for item in ("one", "two", "three", "good", "fine"):
+            word = "ok" if item in ("good", "fine") else "spam"
+            await b.add(item)
+            await labelled(b, item, word, word)
+            await b.pass_time(10.0)
+        await b.service.routing.follow()
+        assert set(b.service.runtime.streams["others"].open) == {"good", "fine"}
+        waiting = [row.item for row in b.storage.routed_waiting(9)]
+        assert waiting == ["one", "two", "three"]
+        await b.service.withdraw("experts", "x")
+        await b.service.routing.follow()
+        assert set(b.service.runtime.streams["experts"].open) == {"y", "z", "one"}
+
+
 @pytest.mark.parametrize("where", ["_arrive", "_settle", "commit"])
 @running
 async def test_a_server_that_ends_half_way_goes_on(where: str) -> None:

@@ -115,10 +115,14 @@ class SqlSearching(SqlReading):
         query = query.where(columns.kind == "stream").order_by(columns.stream)
         return self._all(RoutedRow, query)
 
-    def routed_waiting(self, limit: int) -> list[RoutedRow]:
-        columns = t.routed.c
+    def routed_waiting(
+        self, limit: int, without: Iterable[tuple[str, str]] = ()
+    ) -> list[RoutedRow]:
+        columns, left_out = t.routed.c, list(without)
         there = select(t.streams.c.name).where(t.streams.c.deleted_at.is_(None))
         query = select(t.routed).where(columns.settled_at.is_(None), columns.stream.in_(there))
+        if left_out:
+            query = query.where(tuple_(columns.stream, columns.target).not_in(left_out))
         order = columns.at, columns.stream, columns.item, columns.kind, columns.target
         return self._all(RoutedRow, query.order_by(*order), limit)
 
