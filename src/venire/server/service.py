@@ -23,8 +23,8 @@ from venire.server.operations.reviews import ReviewOperations, SendBackOperation
 from venire.server.operations.routing import Routing
 from venire.server.operations.streams import StreamOperations
 from venire.server.reports import skill_report
+from venire.server.reports.review_questions import ReviewQuestions
 from venire.server.reports.skill_report import Skills
-from venire.server.reports.telling import Telling
 from venire.server.reports.trends import Trends
 from venire.server.runtime.health import Condition
 from venire.server.runtime.runtime import Runtime
@@ -97,8 +97,8 @@ class Service:
         gold = GoldOperations(self.runtime)
         self.add_gold, self.audits, self.is_trusted = gold.add_gold, gold.audits, gold.is_trusted
         self.review, self.gold = gold.review, gold.gold
-        telling = Telling(self.runtime)
-        reviews = ReviewOperations(self.runtime, telling)
+        questions = ReviewQuestions(self.runtime)
+        reviews = ReviewOperations(self.runtime, questions)
         self.reviews, self.is_due, self.due = reviews.reviews, reviews.is_due, reviews.due
         self.send_back = SendBackOperations(self.runtime, streams).send_back
         labelers = LabelerOperations(self.runtime, streams, self.skills)
@@ -108,7 +108,7 @@ class Service:
         who = self.runtime, self.keys, self.sessions
         self.invitations = Invitations(*who, labelers.add_labeler, labelers.retire_labeler)
 
-        labelling = LabellingOperations(self.runtime, gold, telling)
+        labelling = LabellingOperations(self.runtime, gold, questions)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
         self.heartbeat, self.release = labelling.heartbeat, labelling.release
 

@@ -46,7 +46,7 @@ from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
     from venire.server.operations.gold import GoldOperations
-    from venire.server.reports.telling import Telling
+    from venire.server.reports.review_questions import ReviewQuestions
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream, Moment
 
@@ -59,9 +59,9 @@ _LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 class LabellingOperations:
     """Leases work to labelers, and accepts their labels."""
 
-    def __init__(self, runtime: Runtime, gold: GoldOperations, telling: Telling) -> None:
+    def __init__(self, runtime: Runtime, gold: GoldOperations, questions: ReviewQuestions) -> None:
         self.runtime, self.settings = runtime, runtime.settings
-        self._gold, self._telling = gold, telling
+        self._gold, self._questions = gold, questions
 
     async def next(
         self,
@@ -79,7 +79,7 @@ class LabellingOperations:
         check_name(labeler)
         runtime, live = self.runtime, await self.runtime.live_stream(stream)
         if not live.checks.waiting and grants.may_ask(live, labeler):
-            await self._telling.list_for_experts(live)
+            await self._questions.list_for_experts(live)
             live = await runtime.live_stream(stream)
         if live.repeats.is_due(live, labeler):
             live = await self._find_again(live, labeler)

@@ -16,7 +16,7 @@ from venire.server.admin_messages import Kind, Order, ReviewItem, ReviewsPage, S
 from venire.server.operations.items import excerpt_of, opened, sealed
 from venire.server.reports.event_json import label_view
 from venire.server.reports.guarantee import guarantee_of
-from venire.server.reports.telling import Telling, Told, reason_of, rows_of
+from venire.server.reports.review_questions import QuestionList, ReviewQuestions, reason_of, rows_of
 from venire.server.settings import LONGEST_ID
 from venire.server.store import ERASED, FollowRow, Insert, ItemRow, Storage
 from venire.server.store.contents import compact, digest_of
@@ -38,8 +38,8 @@ SCAN: Final = 500
 class ReviewOperations:
     """Lists what is to be reviewed."""
 
-    def __init__(self, runtime: Runtime, telling: Telling) -> None:
-        self.runtime, self.telling = runtime, telling
+    def __init__(self, runtime: Runtime, questions: ReviewQuestions) -> None:
+        self.runtime, self.questions = runtime, questions
 
     async def reviews(
         self,
@@ -97,13 +97,13 @@ class ReviewOperations:
     async def _most_telling(self, live: LiveStream, kind: Kind | None, limit: int) -> ReviewsPage:
         runtime, due = self.runtime, len(live.checks.waiting)
         found = await self._audits(live, limit) if kind in (None, "audit") else []
-        told = await self.telling.of(live) if kind != "audit" else Told()
-        names = [str(one.item) for one in told.asked]
+        questions = await self.questions.of(live) if kind != "audit" else QuestionList()
+        names = [str(one.item) for one in questions.asked]
         rows = await runtime.read_committed(rows_of, runtime.storage, live.name, names)
         listed = list(rows.values())
         said = await runtime.read(_said, runtime.storage, live.name, listed)
         verdicts = await runtime.read(_verdicts, runtime.storage, listed)
-        for one in told.asked:
+        for one in questions.asked:
             row = rows.get(str(one.item))
             waits = row is not None and row.id not in live.checks.waiting
             if row is None or not waits or row.id in live.follow_ups.latest:
@@ -112,7 +112,7 @@ class ReviewOperations:
             item = replace(item, reason=reason_of(one))
             if kind in (None, item.kind) and len(found) < limit:
                 found.append(item)
-        return ReviewsPage(live.name, due, tuple(found), None, told.words)
+        return ReviewsPage(live.name, due, tuple(found), None, questions.words)
 
     async def _doubts(
         self, live: LiveStream, kind: Kind | None, place: tuple[float, int] | None, limit: int

@@ -23,6 +23,7 @@ from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.rendering import changed_settings
 from venire.server.pages.setting_fields import PRESETS, groups_of
 from venire.server.panel_messages import WhatIfView
+from venire.server.reports.alarm_rules import LEAST_CALLED
 from venire.server.settings import STREAM_NAME, StreamSettings
 
 #: Alarms in the history, and labelers to choose from; more classes than these have no heat map.
@@ -93,6 +94,7 @@ class StreamPageRoutes(ConsoleRoutes):
             labelers=blind.labelers(await service.labelers(stream, wait=False)),
             relations=blind.relations(await service.relations(stream)),
             trends=trends,
+            least_called=LEAST_CALLED,
             alarms=alarms,
             charts=charts,
             course=course,

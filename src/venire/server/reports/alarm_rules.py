@@ -9,12 +9,14 @@ from venire.server.admin_messages import TrendsView
 from venire.server.messages import Insights
 from venire.server.settings import StreamSettings
 
-#: Fewer exits than this say nothing about shares; fewer items of a class nothing about it.
+#: Fewer exits than this say nothing about shares, ...
 LEAST_EXITS: Final = 100
+
+#: ... and fewer items that most labels call a class say nothing about that class.
+LEAST_CALLED: Final = 10
 
 #: Rules about verdicts, or about what labelers say: hidden from those who judge them.
 OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"})
-LEAST_CALLED: Final = 10
 
 
 class Finding(NamedTuple):

@@ -49,8 +49,8 @@ class Checks:
 
     `open_gold` are open items whose class is known already: their verdicts are not the labelers',
     and are not drawn. `gold` counts all gold of the stream, `corrected` what of it was corrected.
-    `last_checked` is when the last of the checked verdicts was made. `telling` are the items to ask
-    a trusted labeler about once none waits, those first that tell most.
+    `last_checked` is when the last of the checked verdicts was made. `questions` are the items to
+    ask a trusted labeler about once no audit waits, those first that tell most.
 
     >>> checks = Checks(b"secret")
     >>> checks.load([CheckRow.load(["posts", 1, "a", 0.0, 0.02, "ok"])], {})
@@ -73,7 +73,7 @@ class Checks:
     drawn_of: Counter[str] = field(default_factory=Counter)
     times: dict[str, float] = field(default_factory=dict)
     last_checked: float | None = None
-    telling: dict[str, None] = field(default_factory=dict)
+    questions: dict[str, None] = field(default_factory=dict)
 
     def load(self, rows: Iterable[CheckRow], gold: Mapping[str, str]) -> None:
         """Begin with what the store has: the draws, and the gold of these items."""
@@ -137,7 +137,7 @@ class Checks:
     def answer(self, item: str, label: str) -> bool:
         """The class of an item is known; whether it had been drawn."""
         self.gold += 1
-        self.telling.pop(item, None)
+        self.questions.pop(item, None)
         if item not in self.waiting:
             return False
         del self.waiting[item]

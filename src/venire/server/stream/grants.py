@@ -167,7 +167,7 @@ def grant_audits(
     Once none is due: those whose truth tells most, as far as the experts' share goes.
     """
     asked = [name for name in asking if name in live.trusted]
-    if not asked or not (live.checks.waiting or live.checks.telling):
+    if not asked or not (live.checks.waiting or live.checks.questions):
         return {}
     held, given = {lease.item for lease in live.leases if not lease.of_open}, {}
     for name in asked:
@@ -185,8 +185,8 @@ def _for_expert(live: LiveStream, labeler: str) -> Iterator[str]:
     """What a trusted labeler is to look at, the first first."""
     checks = live.checks
     yield from (item for item in checks.waiting if (item, labeler) not in checks.barred)
-    if checks.telling and may_ask(live, labeler):
-        yield from (item for item in checks.telling if (item, labeler) not in checks.barred)
+    if checks.questions and may_ask(live, labeler):
+        yield from (item for item in checks.questions if (item, labeler) not in checks.barred)
 
 
 def may_ask(live: LiveStream, labeler: str) -> bool:
@@ -237,7 +237,7 @@ def _why_no_audit(live: LiveStream, labeler: str, ahead: int) -> NoWork:
     if _audits_of(live, labeler) >= live.labelers.record(labeler).capacity + ahead:
         return NoWork.OVER_CAPACITY
     more = may_ask(live, labeler)
-    if live.checks.waiting or (live.checks.telling and more):
+    if live.checks.waiting or (live.checks.questions and more):
         return NoWork.ALL_LEASED
     if live.status == StreamStatus.CLOSED and not live.open:
         return NoWork.CLOSED

@@ -1,8 +1,8 @@
 """Which verdicts a reviewer should see first: those whose truth tells most about who is right.
 
 They are chosen as `venire ask` chooses (`venire.estimators.questions`), by the latest labels and
-gold of a stream. Items that wait for an audit have no part in it, not even by their labels: what is
-hidden from reviewers must not show in an order either.
+gold of a stream. Items that wait for an audit are left out, and so are their labels: what is hidden
+from reviewers must not show in the order of the others either.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST: Final = 100
 CACHE_SECONDS: Final = 30.0
 
 
-class Told(NamedTuple):
+class QuestionList(NamedTuple):
     """What to ask, the most telling first; what the answers so far say, and whether more pay."""
 
     asked: tuple[Question, ...] = ()
@@ -37,15 +37,15 @@ class Told(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A list, when and by which labels and gold it was made, and what was due then."""
+    """A list, when and by how many labels and gold it was made, and which audits were due then."""
 
     at: float
-    by: tuple[int, ...]
+    counts: tuple[int, ...]
     due: frozenset[str]
-    told: Told
+    questions: QuestionList
 
 
-class Telling:
+class ReviewQuestions:
     """The list of each stream; made anew when labels or gold came, at most every half minute."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -53,31 +53,31 @@ class Telling:
         self._kept: WeakKeyDictionary[LiveStream, _Kept] = WeakKeyDictionary()
         self._busy = asyncio.Lock()
 
-    async def of(self, live: LiveStream) -> Told:
-        """The list of a stream. Whoever has gold since is still in it."""
+    async def of(self, live: LiveStream) -> QuestionList:
+        """The list of a stream; items that got gold after it was made are still in it."""
         async with self._busy:
             runtime, checks = self._runtime, live.checks
-            by = live.statistics.labels, checks.gold, checks.corrected
+            counts = live.statistics.labels, checks.gold, checks.corrected
             now, due = runtime.clock.monotonic(), frozenset(checks.waiting)
             kept = self._kept.get(live)
-            fresh = kept is not None and (kept.by == by or now - kept.at < CACHE_SECONDS)
+            fresh = kept is not None and (kept.counts == counts or now - kept.at < CACHE_SECONDS)
             if kept is not None and fresh and due <= kept.due:
-                return kept.told
+                return kept.questions
             settings, drawn = live.settings, frozenset(checks.verdicts)
             given = live.name, settings.classes, due, drawn, settings.families
             await runtime.flush()
-            told = await runtime.threads.compute(asked_of, runtime.storage, *given)
-            self._kept[live] = _Kept(now, by, due, told)
-            return told
+            found = await runtime.threads.compute(asked_of, runtime.storage, *given)
+            self._kept[live] = _Kept(now, counts, due, found)
+            return found
 
     async def list_for_experts(self, live: LiveStream) -> None:
         """Keep in the stream what to ask trusted labelers about, if more answers pay."""
-        told, read = await self.of(live), self._runtime.read_committed
-        names = [str(one.item) for one in told.asked] if told.pays else []
+        found, read = await self.of(live), self._runtime.read_committed
+        names = [str(one.item) for one in found.asked] if found.pays else []
         left = await read(rows_of, self._runtime.storage, live.name, names)
         hidden = live.follow_ups.latest, live.checks.waiting
-        some = (name for name in names if name in left and not any(name in x for x in hidden))
-        live.checks.telling = dict.fromkeys(some)
+        shown = (name for name in names if name in left and not any(name in x for x in hidden))
+        live.checks.questions = dict.fromkeys(shown)
 
 
 def asked_of(
@@ -87,17 +87,17 @@ def asked_of(
     due: frozenset[str],
     drawn: frozenset[str],
     families: Families | None = None,
-) -> Told:
+) -> QuestionList:
     """The items to ask about, without those that are due or open."""
     labels = storage.recent_labels(stream, 0.0, limit=LABELS)
     rows = [(row.item, row.labeler, row.said) for row in labels if row.item not in due]
     if len({row[1] for row in rows}) < 2:
-        return Told()
+        return QuestionList()
     gold = storage.gold_of(stream, {row[0] for row in rows})
     table = LabelTable.from_rows(rows, classes=tuple(classes))
     chosen = frozenset(gold) - drawn
     found = questions(table, MOST, gold or None, asked=chosen, families=families)
-    return Told(found.asked, found.words, found.pays)
+    return QuestionList(found.asked, found.words, found.pays)
 
 
 def rows_of(storage: Storage, stream: str, items: Sequence[str]) -> dict[str, ItemRow]:
