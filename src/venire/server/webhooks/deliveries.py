@@ -4,13 +4,11 @@ A delivery is a row that is written in the same transaction as the exit, so an e
 will be sent even if the server crashes in between; the receiver may see it twice, under the same
 `webhook-id`. After a failure it is retried with exponential backoff and jitter for
 `webhook_retry_seconds` (three days by default), at least `webhook_attempts` times, and is then
-dead-lettered; dead letters can be redelivered. See
-`retry_schedule`.
+dead-lettered; dead letters can be redelivered. See `retry_schedule`.
 
-Each webhook has its own queue and a few senders, so one that never answers does not block
-the others. After a
-timeout, a 5xx or a 429 a webhook is paused, with backoff and for at least as long as Retry-After
-asks, and is then probed with one message.
+Each webhook has its own queue and a few senders, so one that never answers does not block the
+others. After a timeout, a 5xx or a 429 a webhook is paused, with backoff and for at least as long
+as Retry-After asks, and is then probed with one message.
 """
 
 from __future__ import annotations
@@ -20,8 +18,9 @@ import contextlib
 import logging
 import random
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from venire.errors import FetchError, InputError, StoreError
 from venire.model import DeliveryStatus
@@ -49,8 +48,12 @@ MAX_PAUSE: Final = 60.0
 #: How many pending deliveries of a webhook are read at once, the most overdue first.
 PENDING_PAGE: Final = 1000
 
-#: As the time now, every pending delivery is due: when each is sent is kept on the monotonic clock.
+#: A time at which every pending delivery is due. All are read: `Deliveries` keeps on the monotonic
+#: clock when each is to be sent.
 ANY_TIME: Final = 1e15
+
+#: What stands before the number of an exit, a revision or an alarm in the id of its message.
+_ID_LETTERS: Final = {"exit": "", "revision": "r", "alarm": "a"}
 
 #: A message: its webhook, its kind, and the number of the exit, revision or alarm.
 Key: TypeAlias = tuple[str, str, int]
@@ -64,11 +67,11 @@ class Deliveries:
     def __init__(self, runtime: Runtime, poster: Poster) -> None:
         self._runtime, self._poster, self.tallies = runtime, poster, Tallies()
         self._hooks: dict[str, WebhookRow] = {}  # as last read, or changed since
-        self._due: dict[Key, float] = {}  # on the monotonic clock
+        self._due: dict[Key, float] = {}  # when messages are retried, on the monotonic clock
         self._queues: dict[str, deque[DeliveryRow]] = {}
         self._senders: Counter[str] = Counter()
-        self._busy: set[Key] = set()
-        self._ended: set[Key] = set()  # since the store was last read
+        self._in_flight: set[Key] = set()
+        self._attempted: set[Key] = set()  # since pending deliveries were last read
         self._pauses: dict[str, tuple[int, float]] = {}  # failures in a row, and paused until
         self._lock = asyncio.Lock()
         self._random = random.Random()
@@ -107,7 +110,7 @@ class Deliveries:
             return []
         async with self._lock:
             rows = await runtime.read(runtime.storage.webhooks, None)
-            hooks = [hook for hook in rows if self._sends(hook)]
+            hooks = [hook for hook in rows if self._is_ours(hook)]
             known = self._hooks = {hook.id: hook for hook in hooks}
             self._due = {key: at for key, at in self._due.items() if key[0] in known}
             self._pauses = {hook: pause for hook, pause in self._pauses.items() if hook in known}
@@ -119,8 +122,8 @@ class Deliveries:
                     tasks += self._send_more(hook)
             return tasks
 
-    def _sends(self, hook: WebhookRow) -> bool:
-        """Whether a webhook is this server's: the owner of the stream sends."""
+    def _is_ours(self, hook: WebhookRow) -> bool:
+        """Whether this server sends to a webhook: it does if it owns the stream."""
         runtime = self._runtime
         return hook.stream not in runtime.deleting and runtime.sharing.holds(hook.stream)
 
@@ -129,14 +132,14 @@ class Deliveries:
         queue = self._queues.setdefault(hook, deque())
         if queue:
             return
-        self._ended.clear()
+        self._attempted.clear()
         rows = await self._runtime.read(
             self._runtime.storage.due_deliveries, hook, ANY_TIME, PENDING_PAGE
         )
         now, wall = self._runtime.clock.monotonic(), self._runtime.clock.wall()
         for row in rows:
             key = _key(row)
-            if key in self._busy or key in self._ended:
+            if key in self._in_flight or key in self._attempted:
                 continue
             if key not in self._due and row.attempt:
                 self._due[key] = now + wait_of(row, wall)
@@ -145,8 +148,8 @@ class Deliveries:
 
     def _send_more(self, hook: WebhookRow) -> list[asyncio.Task[None]]:
         """Start as many senders as the limits allow."""
-        most = 1 if self._failures(hook.id) else MAX_PER_WEBHOOK
-        room = min(most - self._senders[hook.id], MAX_CONCURRENT - self._senders.total())
+        limit = 1 if self._failures(hook.id) else MAX_PER_WEBHOOK
+        room = min(limit - self._senders[hook.id], MAX_CONCURRENT - self._senders.total())
         queue = self._queues.get(hook.id, deque())  # it may just have been removed
         tasks = []
         for _ in range(min(room, len(queue))):
@@ -157,31 +160,33 @@ class Deliveries:
     async def _send(self, hook: WebhookRow, queue: deque[DeliveryRow]) -> None:
         """Send queued messages until the queue is empty or the webhook is paused."""
         try:
-            while queue and not self._paused(hook.id) and self._sends(hook):
-                await self._try(hook, queue.popleft())
+            while queue and not self._paused(hook.id) and self._is_ours(hook):
+                await self._attempt(hook, queue.popleft())
         finally:
             self._senders -= Counter([hook.id])
 
-    async def _try(self, hook: WebhookRow, row: DeliveryRow) -> None:
+    async def _attempt(self, hook: WebhookRow, row: DeliveryRow) -> None:
+        """Send one message, and write down what became of it."""
         key = _key(row)
-        self._busy.add(key)
+        self._in_flight.add(key)
         try:
-            if row.kind == "exit" and format_of(hook.url) == "text":  # nobody reads thousands
+            if row.kind == "exit" and format_of(hook.url) == "text":
+                # people are told of alarms and revisions; nobody reads a message for each exit
                 done = row._replace(status=DeliveryStatus.DONE)
                 with contextlib.suppress(StoreError):
                     await self._runtime.write([UpdateDelivery(done)])
                 return
             failure = await self._deliver(self._hooks.get(hook.id, hook), row)
-            row = self._tried(row, failure)
-            with contextlib.suppress(StoreError):  # it is sent again: delivery is at least once
+            row = self._after_attempt(row, failure)
+            with contextlib.suppress(StoreError):  # then it is sent again: at least once
                 await self._runtime.write([UpdateDelivery(row)])
             if failure is None:
                 self.tallies.delivered(hook, self._runtime.clock.monotonic())
             else:
                 self.tallies.failed(hook, row, self._runtime.clock.monotonic())
         finally:
-            self._busy.discard(key)
-            self._ended.add(key)
+            self._in_flight.discard(key)
+            self._attempted.add(key)
 
     def _failures(self, hook: str) -> int:
         return self._pauses.get(hook, (0, 0.0))[0]
@@ -204,8 +209,8 @@ class Deliveries:
         first = self._runtime.settings.webhook_first_delay_seconds
         return backoff(first, attempt, self._random.random())
 
-    def _tried(self, row: DeliveryRow, failure: Failure | None) -> DeliveryRow:
-        """A delivery after one more attempt."""
+    def _after_attempt(self, row: DeliveryRow, failure: Failure | None) -> DeliveryRow:
+        """A delivery after one more attempt; one that is to be retried gets a time for it."""
         key, settings, clock = _key(row), self._runtime.settings, self._runtime.clock
         self._due.pop(key, None)
         if failure is None:
@@ -232,11 +237,10 @@ class Deliveries:
             return Failure(f"the {row.kind} is not in the store", unwell=False)
         body: dict[str, object] = {"text": text_of(row.stream, subject)}
         if format_of(hook.url) == "json":
-            head = {"type": _type(subject), "stream": row.stream, "timestamp": subject.at}
+            head = {"type": _type_of(subject), "stream": row.stream, "timestamp": subject.at}
             body = {**head, "data": asdict(subject)}
+        message = f"msg_{row.webhook}_{_ID_LETTERS[row.kind]}{row.exit_n}"
         try:
-            mark = {"exit": "", "revision": "r", "alarm": "a"}[row.kind]
-            message = f"msg_{row.webhook}_{mark}{row.exit_n}"
             failure = Failure.of(*await self._poster.post(hook, message, compact(body).encode()))
         except (FetchError, InputError) as error:
             failure = Failure(str(error), unwell=True)
@@ -245,19 +249,20 @@ class Deliveries:
 
     async def _subject(self, row: DeliveryRow) -> ExitView | RevisionView | AlarmView | None:
         """The exit, revision or alarm that a delivery is about."""
-        storage, read, after = self._runtime.storage, self._runtime.read, row.exit_n - 1
-        if row.kind == "exit":
-            left = [exit_view(item) for item in await read(storage.exits, row.stream, after, 1)]
-            return left[0] if left and left[0].n == row.exit_n else None
-        if row.kind == "alarm":
-            found = await read(storage.alarms, row.stream, after, 1)
-            return alarm_view(found[0]) if found and found[0].n == row.exit_n else None
-        rows = await read(storage.revisions, row.stream, after, 1)
-        return revision_view(rows[0]) if rows and rows[0].n == row.exit_n else None
+        storage = self._runtime.storage
+        readers: dict[str, tuple[Any, Callable[[Any], ExitView | RevisionView | AlarmView]]] = {
+            "exit": (storage.exits, exit_view),
+            "revision": (storage.revisions, revision_view),
+            "alarm": (storage.alarms, alarm_view),
+        }
+        method, view = readers[row.kind]
+        rows = await self._runtime.read(method, row.stream, row.exit_n - 1, 1)
+        subject = view(rows[0]) if rows else None
+        return subject if subject is not None and subject.n == row.exit_n else None
 
 
-def _type(subject: ExitView | RevisionView | AlarmView) -> str:
-    """What a message is about."""
+def _type_of(subject: ExitView | RevisionView | AlarmView) -> str:
+    """The `type` of a message."""
     if isinstance(subject, AlarmView):
         return "alarm.raised" if subject.raised else "alarm.cleared"
     return "item.exit" if isinstance(subject, ExitView) else "item.revised"
