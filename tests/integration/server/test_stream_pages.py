@@ -139,6 +139,7 @@ def test_what_if_over_http_and_on_its_page(served: InProcess) -> None:
     for note in view["notes"]:
         assert f"<li>{note}</li>" in part
     assert f"{view['measures']['labels']['would_be']['value']:,.2f}" in part
+    assert "Right verdicts are what is expected when all labels" in part
     wrong = served.call("GET", "/streams/posts/what-if?min_confidence=2&part=result").text
     assert "min confidence: Input should be less than or equal to 1" in wrong
     assert (

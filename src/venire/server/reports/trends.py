@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from venire.server.admin_messages import Mix, Period, TrendsView
 from venire.server.store import Exited, LabelRow, Storage
 from venire.server.stream.slot_clock import quantile
-from venire.server.stream.statistics import accuracy_interval
+from venire.server.stream.statistics import accuracy_interval, mean
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
@@ -94,22 +94,28 @@ def trends_over(
     (1.0, Mix(verdicts=0.0, votes=1.0, called=1, kept=0))
     """
     verdicts = [exit.verdict for exit in exits if exit.verdict is not None]
-    low, high = accuracy_interval([exit.confidence for exit in exits if exit.verdict is not None])
+    confidences = _confidences(exits)
+    low, high = accuracy_interval(confidences)
     given = _given(exits, labels)
     parts = _parts(exits)
     came = zip(parts, arrivals or [0] * len(parts), strict=True)
     return TrendsView(
         stream=stream,
         exits=len(exits),
-        accuracy=_mean([exit.confidence for exit in exits if exit.verdict is not None]),
+        accuracy=mean(confidences),
         accuracy_low=low,
         accuracy_high=high,
-        single_label_share=_mean([float(exit.labels == 1) for exit in exits]),
+        single_label_share=mean([float(exit.labels == 1) for exit in exits]),
         mix_shift=_shift(verdicts),
         mix=_mixes(exits, given),
         reasons=dict(Counter(exit.reason for exit in exits).most_common()),
         periods=tuple(_period(part, given, n, known or Known()) for part, n in came),
     )
+
+
+def _confidences(exits: Sequence[Exited]) -> list[float]:
+    """How sure the verdicts are; an item that left without a label has none."""
+    return [exit.confidence for exit in exits if exit.verdict is not None]
 
 
 def _given(exits: Sequence[Exited], labels: Sequence[LabelRow]) -> Given:
@@ -193,21 +199,17 @@ def _period(exits: Sequence[Exited], given: Given, arrivals: int, known: Known) 
         exits=len(exits),
         seconds_p50=quantile(seconds, 0.5) or 0.0,
         seconds_p95=quantile(seconds, 0.95) or 0.0,
-        labels_per_item=_mean([float(exit.labels) for exit in exits]) or 0.0,
-        confidence=_mean([exit.confidence for exit in exits]) or 0.0,
-        single_label_share=_mean([float(exit.labels == 1) for exit in exits]) or 0.0,
+        labels_per_item=mean([float(exit.labels) for exit in exits]) or 0.0,
+        confidence=mean(_confidences(exits)) or 0.0,
+        single_label_share=mean([float(exit.labels == 1) for exit in exits]) or 0.0,
         verdicts={name: number / verdicts.total() for name, number in verdicts.items()},
         arrivals=arrivals,
         votes=_votes(exits, given),
         money=sum(known.prices.get(x.labeler, 0.0) for exit in exits for x in given[exit.item]),
-        student_share=_mean([_taught(given[exit.item], known.voices) for exit in exits]) or 0.0,
+        student_share=mean([_taught(given[exit.item], known.voices) for exit in exits]) or 0.0,
     )
 
 
 def _taught(labels: Sequence[LabelRow], voices: Set[str]) -> float:
     """Whether all labels are the student's."""
     return float(bool(labels) and all(label.labeler in voices for label in labels))
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

@@ -98,7 +98,11 @@ class Rate:
 
 
 class Summary(NamedTuple):
-    """What the latest exits amount to; see `Insights`."""
+    """What the latest exits amount to; see `Insights`.
+
+    `agreement` is the share of labels that agree with the verdict, of items with two or more;
+    `confidence` that of verdicts, which items without a label do not have.
+    """
 
     verdicts: dict[str, int]
     reasons: dict[str, int]
@@ -179,58 +183,26 @@ class Statistics:
         (0.8, True)
         """
         if self._summary is None:
+            exits = [exit for exit, *_ in self.recent]
+            verdicts = [exit.verdict for exit in exits if exit.verdict.label is not None]
+            confidences = [verdict.confidence for verdict in verdicts]
+            seconds = [seconds for _, seconds, _ in self.recent]
             self._summary = Summary(
-                verdicts=self.verdicts(),
-                reasons=self.reasons(),
-                agreement=self.agreement,
-                confidence=self.confidence,
-                accuracy=accuracy_interval(self.confidences),
-                single_label_share=self.single_label_share,
-                labels_per_item=self.labels_per_item,
-                response_median=quantile(self.responses, 0.5),
-                response_p90=quantile(self.responses, 0.9),
+                verdicts=dict(sorted(Counter(str(one.label) for one in verdicts).items())),
+                reasons=dict(sorted(Counter(exit.reason for exit in exits).items())),
+                agreement=mean([agreed for exit, _, agreed in self.recent if exit.labels >= 2]),
+                confidence=mean(confidences),
+                accuracy=accuracy_interval(confidences),
+                single_label_share=mean([float(exit.labels == 1) for exit in exits]),
+                labels_per_item=mean([float(exit.labels) for exit in exits]),
+                response_median=quantile(seconds, 0.5),
+                response_p90=quantile(seconds, 0.9),
             )
         return self._summary
 
-    def verdicts(self) -> dict[str, int]:
-        """How often each verdict occurs among the latest exits."""
-        said = Counter(str(e.verdict.label) for e, *_ in self.recent if e.verdict.label is not None)
-        return dict(sorted(said.items()))
 
-    def reasons(self) -> dict[str, int]:
-        """How often each reason occurs among the latest exits."""
-        return dict(sorted(Counter(e.reason for e, *_ in self.recent).items()))
-
-    def mean(self, values: list[float]) -> float | None:
-        return sum(values) / len(values) if values else None
-
-    @property
-    def agreement(self) -> float | None:
-        """The share of labels that agree with the verdict, over items with two labels or more."""
-        return self.mean([a for e, _, a in self.recent if e.labels >= 2])
-
-    @property
-    def confidence(self) -> float | None:
-        return self.mean([e.verdict.confidence for e, *_ in self.recent])
-
-    @property
-    def confidences(self) -> list[float]:
-        return [e.verdict.confidence for e, *_ in self.recent if e.verdict.label is not None]
-
-    @property
-    def single_label_share(self) -> float | None:
-        """The share of items that left after one label."""
-        return self.mean([float(e.labels == 1) for e, *_ in self.recent])
-
-    @property
-    def labels_per_item(self) -> float | None:
-        """The mean number of labels of an item at its exit."""
-        return self.mean([float(e.labels) for e, *_ in self.recent])
-
-    @property
-    def responses(self) -> list[float]:
-        """Seconds from arrival to verdict."""
-        return [seconds for _, seconds, _ in self.recent]
+def mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def accuracy_interval(confidences: Sequence[float]) -> tuple[float | None, float | None]:
@@ -241,6 +213,6 @@ def accuracy_interval(confidences: Sequence[float]) -> tuple[float | None, float
     """
     if not confidences:
         return None, None
-    n, mean = len(confidences), sum(confidences) / len(confidences)
-    spread = 1.96 * math.sqrt(sum(p * (1 - p) for p in confidences)) / n
-    return round(max(0.0, mean - spread), 4), round(min(1.0, mean + spread), 4)
+    middle = sum(confidences) / len(confidences)
+    spread = 1.96 * math.sqrt(sum(p * (1 - p) for p in confidences)) / len(confidences)
+    return round(max(0.0, middle - spread), 4), round(min(1.0, middle + spread), 4)

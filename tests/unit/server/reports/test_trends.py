@@ -89,3 +89,20 @@ async def test_arrivals_are_those_between_the_exits_and_money_is_at_the_prices()
         assert (first.arrivals, last.arrivals) == (4, 2)  # the first came before the first exit
         assert (first.money, last.money) == (0.5, 0.25)
         assert first.votes == last.votes == {"ok": 1.0}
+
+
+@running
+async def test_items_that_left_without_a_label_have_no_part_in_the_estimated_accuracy() -> None:
+    async with bench(deadline_slots=2) as b:
+        await b.add("nobody", "saw", "these")
+        await b.pass_time(30.0)
+        now, trends = await b.service.insights("posts"), await b.service.trends("posts")
+        assert (now.exits, now.verdicts) == (3, {})
+        assert now.mean_confidence is now.accuracy_low is trends.accuracy is None
+        await b.add("labelled")
+        await b.service.add_labels("posts", [("labelled", "ann", "spam")])
+        await b.pass_time(30.0)
+        now, trends = await b.service.insights("posts"), await b.service.trends("posts")
+        left = await b.service.item("posts", "labelled")
+        assert now.mean_confidence == trends.accuracy == left.confidence
+        assert trends.periods[-1].confidence == left.confidence
