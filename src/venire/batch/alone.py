@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from venire.batch.choice import Belief
 from venire.batch.labelers import FREE, Work
 from venire.errors import InputError
-from venire.estimators.given import Gold
+from venire.estimators.gold import Gold
 from venire.tools.arrays import Floats, Ints
 
 __all__ = ["Alone", "check_margin", "good_enough", "trial"]

@@ -20,7 +20,7 @@ from venire.batch.rounds import ENOUGH, Book, Source, costs_so_far, hear
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import InputError
-from venire.estimators.given import Gold
+from venire.estimators.gold import Gold
 from venire.tools.arrays import Ints
 
 #: The share of a budget that an expert gets unless it is stated.

@@ -35,7 +35,7 @@ from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import FileError, InputError
 from venire.estimators.families import Families
-from venire.estimators.given import Gold
+from venire.estimators.gold import Gold
 from venire.files.trees import read_tree
 from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table

@@ -20,11 +20,11 @@ from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, l
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.display import block, facts, table
-from venire.estimators.anchored import Anchored
+from venire.estimators.anchor import Anchored
 from venire.estimators.base import winners
 from venire.estimators.families import relations
 from venire.estimators.frames import Backend, frame_of
-from venire.estimators.given import Gold
+from venire.estimators.gold import Gold
 from venire.estimators.screening.clones import CloneGroup
 from venire.estimators.truth.skills import ToldSkills
 from venire.estimators.truth.teaching import ALONE, Checked

@@ -37,9 +37,9 @@ from venire.batch.labelers import AWAY, FREE, Pupil, Work, check_target
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
-from venire.estimators.anchored import Anchored
+from venire.estimators.anchor import Anchored
 from venire.estimators.families import Families
-from venire.estimators.given import Gold
+from venire.estimators.gold import Gold
 from venire.estimators.voices import Voices, voices_of
 from venire.labels import LabelTable
 from venire.labels.sources.columns import like

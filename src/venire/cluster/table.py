@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.dawid_skene import FullModel
-from venire.estimators.given import Soft
+from venire.estimators.gold import Soft
 from venire.estimators.one_coin import CoinModel, Hits
 from venire.labels import LabelTable, Names, Repeats
 from venire.labels.partitions import Partitions, Spread, whole_table

@@ -1,13 +1,15 @@
 """Estimators: verdicts from labels, and how good each labeler is.
 
     auto          the default
-    votes         majority and weighted; `anchored`: the vote that learns a little
-    one_coin      the paper's Algorithm 3; `dawid_skene`: confusion matrices, `known`: given
+    votes         majority and weighted; `anchor`: the vote that learns a little
+    one_coin      the paper's Algorithm 3; `dawid_skene`: confusion matrices
+    genie         competences that are given
     streaming     labels that come in batches
     ratings       classes with an order, numbers, comparisons
-    truth         what gold teaches; `questions`: which items to ask about
+    gold          items of known class; `truth`: what they teach; `questions`: which to ask about
     screening     copies of each other, and labelers who never look
-    voices        what those who say how sure they are, are worth when sure and when not
+    families      labelers who share errors; `dependence`: how much errors have in common
+    voices        a labeler who says how sure it is, as two: when it is sure and when it is not
     intervals     confidence intervals of the skills
     passes        the compiled loops
 
@@ -20,20 +22,20 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.estimators.anchored import Anchored as Anchored
+    from venire.estimators.anchor import Anchored as Anchored
     from venire.estimators.auto import Auto as Auto
     from venire.estimators.base import BaseEstimator as BaseEstimator
     from venire.estimators.base import CompetenceEstimator as CompetenceEstimator
-    from venire.estimators.calibration import calibrated as calibrated
-    from venire.estimators.calibration import certainty as certainty
-    from venire.estimators.calibration import residual_dependence as residual_dependence
-    from venire.estimators.calibration import temper as temper
     from venire.estimators.convergence import Monitor as Monitor
     from venire.estimators.convergence import Step as Step
     from venire.estimators.dawid_skene import DawidSkene as DawidSkene
+    from venire.estimators.dependence import calibrated as calibrated
+    from venire.estimators.dependence import certainty as certainty
+    from venire.estimators.dependence import residual_dependence as residual_dependence
+    from venire.estimators.dependence import temper as temper
     from venire.estimators.families import merge_clones as merge_clones
+    from venire.estimators.genie import Known as Known
     from venire.estimators.intervals import skill_intervals as skill_intervals
-    from venire.estimators.known import Known as Known
     from venire.estimators.one_coin import OneCoin as OneCoin
     from venire.estimators.ratings.agreement import krippendorff_alpha as krippendorff_alpha
     from venire.estimators.ratings.agreement import vote_entropy as vote_entropy

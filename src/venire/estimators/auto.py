@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from venire.estimators.anchored import (
+from venire.estimators.anchor import (
     WEIGHED,
     Anchored,
     agreements,
@@ -21,8 +21,8 @@ from venire.estimators.anchored import (
     prior_votes,
     silenced,
 )
-from venire.estimators.calibration import discounted
 from venire.estimators.dawid_skene import DawidSkene
+from venire.estimators.dependence import discounted
 from venire.estimators.families import (
     Families,
     families_of,
@@ -33,7 +33,7 @@ from venire.estimators.families import (
     weighted_posteriors,
     weighted_shares,
 )
-from venire.estimators.given import Gold, known_classes, settled
+from venire.estimators.gold import Gold, known_classes, settled
 from venire.estimators.screening.clones import CloneGroup, find_clones
 from venire.estimators.screening.independence import (
     FAINT_SHARED,
@@ -84,7 +84,7 @@ class Auto(VoteEstimator):
        `Anchored`: one step away from the vote. So they are if a minority of labelers, taken as a
        family, explains it.
     4. No verdict on a single label is surer than such labels have been found to agree with others,
-       and the vote of a few labels is less sure than its share (`venire.estimators.anchored`).
+       and the vote of a few labels is less sure than its share (`venire.estimators.anchor`).
        Nor does a label that nobody else checked say anything about the skill of its labeler.
 
     The truth is never used, unless `gold` is given.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from venire.estimators.frames import Backend
-    from venire.estimators.given import Soft
+    from venire.estimators.gold import Soft
 
 
 def winners(
@@ -423,7 +423,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
 
     def fixed_counts(self) -> Soft:
         """The counts of labels of gold items, and of history."""
-        from venire.estimators.given import fixed_counts
+        from venire.estimators.gold import fixed_counts
 
         return self.__dict__.get("_fixed") or fixed_counts(self.table_)
 

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY, BaseEstimator
 from venire.estimators.convergence import Monitor
-from venire.estimators.given import (
+from venire.estimators.gold import (
     ClassPrior,
     Gold,
     History,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.base import TINY
-from venire.estimators.calibration import residual_dependence
+from venire.estimators.dependence import residual_dependence
 from venire.estimators.screening.clones import CloneGroup, Clones
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Spread, Table, kept, labels_given, name_codes, total

@@ -93,7 +93,7 @@ def part_columns(
     >>> part_columns(table, np.array([[0.75, 0.25], [0.4, 0.6]]), probabilities=False)["label"]
     [0, 1]
     """
-    from venire.estimators.known import Known
+    from venire.estimators.genie import Known
 
     items = table.items.tolist() if isinstance(table.items, np.ndarray) else table.items
     names = items, table.labelers, table.classes

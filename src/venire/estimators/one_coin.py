@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY, BaseEstimator
 from venire.estimators.convergence import Monitor
-from venire.estimators.given import (
+from venire.estimators.gold import (
     ClassPrior,
     Gold,
     Soft,

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.auto import Auto
 from venire.estimators.families import Families
-from venire.estimators.given import Gold, gold_classes
+from venire.estimators.gold import Gold, gold_classes
 from venire.estimators.truth.mixture import Mixture, candidate_rows, gold_sample, weighed
 from venire.estimators.truth.teaching import explanations
 from venire.labels import LabelTable, Names

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator
 from venire.estimators.convergence import Monitor
-from venire.estimators.given import Gold, gold_votes, shares_by
+from venire.estimators.gold import Gold, gold_votes, shares_by
 from venire.estimators.passes.vote_counts import agreement_pass, count_labels, vote_pass
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable

@@ -21,7 +21,7 @@ from venire.estimators import (
     find_clones,
     find_constant,
 )
-from venire.estimators.calibration import residual_dependence
+from venire.estimators.dependence import residual_dependence
 from venire.estimators.intervals import implied_intervals
 from venire.estimators.ratings.agreement import alpha_of
 from venire.estimators.screening import clones

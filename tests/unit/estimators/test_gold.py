@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from venire.errors import InputError
 from venire.estimators import Anchored, Auto, Streaming, WeightedMajority
-from venire.estimators.given import PANEL, SHRINK, gold_votes
+from venire.estimators.gold import PANEL, SHRINK, gold_votes
 from venire.labels import LabelTable
 
 NEAR_THE_VOTE = [WeightedMajority, Anchored, Auto]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from venire import LabelTable
-from venire.estimators.anchored import agreements, capped, prior_votes
+from venire.estimators.anchor import agreements, capped, prior_votes
 from venire.estimators.auto import Auto, Basis
 from venire.estimators.families import weighted_posteriors, weighted_shares
 from venire.estimators.screening.independence import (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.estimators.worlds import Ints, label_matrices, real, simulate
 from venire.errors import InputError
 from venire.estimators.auto import Auto
-from venire.estimators.calibration import certainty
+from venire.estimators.dependence import certainty
 from venire.estimators.streaming.estimator import Streaming
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_confusions

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire import LabelTable
-from venire.estimators.calibration import certainty, residual_dependence
+from venire.estimators.dependence import certainty, residual_dependence
 from venire.scheduling import LearnThenServe
 from venire.scheduling.base import Belief
 from venire.scheduling.kernel.verdicts import decide_apart

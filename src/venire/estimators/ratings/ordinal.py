@@ -27,7 +27,7 @@ from venire.errors import InputError
 from venire.estimators.base import BaseEstimator
 from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene import FullModel
-from venire.estimators.given import Soft
+from venire.estimators.gold import Soft
 from venire.estimators.passes.blocks import model_of
 from venire.estimators.ratings.agreement import alpha_of, coincidences
 from venire.labels.partitions import Partitions, Table, total

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from venire.estimators.base import BaseEstimator
 from venire.estimators.dawid_skene import DawidSkene
-from venire.estimators.given import Gold, GoldVotes, gold_votes
+from venire.estimators.gold import Gold, GoldVotes, gold_votes
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Table, kept, labels_given, said_counts, total, vote_counts
 from venire.labels.sources import as_labels

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from venire.errors import InputError, UnknownName
 from venire.estimators.auto import Auto
 from venire.estimators.base import Parameters, winners
-from venire.estimators.calibration import certainty
+from venire.estimators.dependence import certainty
 from venire.estimators.streaming.drift import Drift
 from venire.estimators.streaming.state import (
     FIRST_LOOK,

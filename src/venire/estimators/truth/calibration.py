@@ -152,7 +152,7 @@ FACTOR_SPREAD: Final = 1.0
 def certainty_by_gold(logs: Floats, truth: Ints, before: float) -> float:
     """What to multiply the log-odds of all verdicts of a stream by, by the gold in it.
 
-    The one number that a schedule can use, as `venire.estimators.calibration.certainty` is, which
+    The one number that a schedule can use, as `venire.estimators.dependence.certainty` is, which
     by labels alone says `before`. Labels alone see how far errors depend on each other, and where
     gold has taught the labelers' matrices that may be far from how often verdicts are wrong. `logs`
     are the log-posteriors of gold items, up to a constant each. The factor is the one under which

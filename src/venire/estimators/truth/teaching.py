@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from venire.estimators.anchored import Anchored
+from venire.estimators.anchor import Anchored
 from venire.estimators.dawid_skene import DawidSkene
 from venire.estimators.truth.mixture import mixture_by_gold
 from venire.estimators.truth.skills import ToldSkills, told_skills

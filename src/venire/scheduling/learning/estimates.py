@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from venire.estimators.auto import Auto, Basis
 from venire.estimators.base import BaseEstimator
-from venire.estimators.calibration import certainty
+from venire.estimators.dependence import certainty
 from venire.estimators.families import merge_clones
 from venire.estimators.screening.clones import STRENGTH, CloneGroup
 from venire.estimators.screening.independence import INDEPENDENT

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.estimators.dawid_skene import DawidSkene, FullModel, fitted_prior
-from venire.estimators.given import (
+from venire.estimators.gold import (
     Gold,
     GoldVotes,
     Soft,
