@@ -26,10 +26,10 @@ from venire.errors import InputError
 from venire.tools.arrays import Floats, Ints
 
 #: Trusted labels from which cells are halved once more.
-ENOUGH = (80, 240)
+HALVING_GOLD = (80, 240)
 
 #: A cell with fewer trusted labels is joined with its neighbour.
-LEAST = 2
+CELL_GOLD = 2
 
 
 def halvings(gold: int) -> int:
@@ -38,7 +38,7 @@ def halvings(gold: int) -> int:
     >>> halvings(50), halvings(100), halvings(500)
     (0, 1, 2)
     """
-    return sum(gold >= enough for enough in ENOUGH)
+    return sum(gold >= enough for enough in HALVING_GOLD)
 
 
 def cells_of(said: Floats, score: Floats, times: int) -> Ints:
@@ -66,7 +66,7 @@ def cells_of(said: Floats, score: Floats, times: int) -> Ints:
     return cells
 
 
-def merged(cells: Ints, place: Ints, least: int = LEAST) -> Ints:
+def merged(cells: Ints, place: Ints, least: int = CELL_GOLD) -> Ints:
     """The cells, those with too few trusted labels joined with a neighbour.
 
     >>> merged(np.array([0, 0, 1, 2, 2]), np.array([0, 1, 3, 4])).tolist()
@@ -212,7 +212,8 @@ def allotted(cells: Ints, score: Floats, n: int) -> Ints:
     spread = np.bincount(cells, np.sqrt(true * (1 - true)))
     wanted = n * spread / spread.sum()
     counts = np.minimum(np.floor(wanted).astype(np.int64), sizes)
-    counts = np.maximum(counts, np.minimum(sizes, LEAST if n >= 2 * LEAST * len(sizes) else 0))
+    least = CELL_GOLD if n >= 2 * CELL_GOLD * len(sizes) else 0
+    counts = np.maximum(counts, np.minimum(sizes, least))
     while counts.sum() > n:
         counts[int(np.argmax(counts - wanted))] -= 1
     while counts.sum() < n:

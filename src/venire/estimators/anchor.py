@@ -51,7 +51,6 @@ from venire.estimators.screening.screen import screen
 from venire.estimators.votes import (
     VoteEstimator,
     WeightedMajority,
-    one_iteration,
     posterior_mass,
     soft_counts,
     vote_shares,
@@ -73,10 +72,10 @@ from venire.paper.accuracy import one_coin
 from venire.tools.arrays import Floats
 
 #: A class is clearly rarer if its share is lower by this many standard errors.
-CLEAR: Final = 3.0
+RARER_ERRORS: Final = 3.0
 
 #: Labels better than chance by less than this say nothing about the class shares.
-FAINT: Final = 1e-3
+LEAST_LEAD: Final = 1e-3
 
 
 def agreed_shares(table: Table) -> Floats:
@@ -96,7 +95,7 @@ def agreed_shares(table: Table) -> Floats:
     agree, said = float(agree) / weight, said / weight
     p = (1 + np.sqrt(max((K - 1) * (K * agree - 1), 0.0))) / K
     wrong = (1 - p) / (K - 1)
-    shares = np.maximum(said - wrong, 0.0) / max(p - wrong, FAINT) * items + 1.0
+    shares = np.maximum(said - wrong, 0.0) / max(p - wrong, LEAST_LEAD) * items + 1.0
     return np.asarray(shares / shares.sum())
 
 
@@ -119,7 +118,7 @@ def clearly_rarer(shares: Floats, than: Floats, items: int) -> bool:
     True
     """
     error = np.sqrt(than * (1 - than) / max(items, 1))
-    return bool((than - shares > CLEAR * error).any())
+    return bool((than - shares > RARER_ERRORS * error).any())
 
 
 def purity(table: Table, posteriors: Floats | Spread) -> Floats:
@@ -159,10 +158,10 @@ def unmixed(rows: Floats, counts: Floats, pure: Floats) -> Floats:
 _Z: Final = 1.645
 
 #: How far a verdict that is capped stays ahead of the next class.
-_AHEAD: Final = 1.01
+_LEAD: Final = 1.01
 
 #: No panel is taken to be right more often than this.
-_MOST: Final = 0.99
+_MOST_RIGHT: Final = 0.99
 
 
 def agreements(table: Table) -> Floats:
@@ -199,7 +198,7 @@ def prior_votes(table: Table) -> float:
     agree, pairs, _ = total(table, _pairs)
     same = float(agree.sum() / max(pairs.sum(), 1e-9))
     p = (1 + np.sqrt(max((K - 1) * (K * same - 1), 0.0))) / K
-    p = min(max(float(p), (1 / K + 0.1) / 1.1), _MOST)
+    p = min(max(float(p), (1 / K + 0.1) / 1.1), _MOST_RIGHT)
     return (1 - p) / (p - 1 / K)
 
 
@@ -234,7 +233,7 @@ def capped(table: LabelTable, posteriors: Floats, least: Floats) -> Floats:
     even[here, best] = 0.0
     rest = np.where(left > 1e-12, rest / np.maximum(left, 1e-12), even)
     next_best = rest.max(axis=1)
-    limit = np.maximum(least[best], _AHEAD * next_best / (1 + _AHEAD * next_best))
+    limit = np.maximum(least[best], _LEAD * next_best / (1 + _LEAD * next_best))
     limit = np.minimum(limit, posteriors[over].max(axis=1))
     rest *= (1 - limit)[:, None]
     rest[here, best] = limit
@@ -244,7 +243,7 @@ def capped(table: LabelTable, posteriors: Floats, least: Floats) -> Floats:
 
 
 #: Labels of a labeler, on items with others, after which half of a second step of EM is taken.
-LOOSE: Final = 200.0
+LOOSE_LABELS: Final = 200.0
 
 #: Steps of EM from a start with a rarer class.
 RARE_STEPS: Final = 2
@@ -252,9 +251,11 @@ RARE_STEPS: Final = 2
 #: Confusion matrices, [labeler, truth, said], and class shares.
 Learned = tuple[Floats, Floats]
 
-WEIGHED: Final = "Labelers are weighted by their agreement and by one step of EM from the vote."
+NEAR_GROUNDS: Final = (
+    "Labelers are weighted by their agreement and by one step of EM from the vote."
+)
 
-OVERRULED: Final = (
+GOLD_GROUNDS: Final = (
     "Labelers are weighted by how often they were right on gold, alone: what was learned from all "
     "labels is wrong on gold too often."
 )
@@ -328,7 +329,7 @@ class Anchored(VoteEstimator):
         found = screen(table, gold)
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.learned_ = found.obstacle is None
-        self.why_ = found.why(WEIGHED)
+        self.why_ = found.why(NEAR_GROUNDS)
         heard = found.heard
         told = gold_votes(heard, gold)
         posteriors = fill(each(heard, mean_of, *self._parts(heard, told)), heard)
@@ -338,12 +339,12 @@ class Anchored(VoteEstimator):
         if told is not None:
             told = gold_votes(table, gold)
         if told is not None and told.overrule(table, confusions, priors):
-            self.why_ = OVERRULED
+            self.why_ = GOLD_GROUNDS
             confusions, posteriors = told.record(table)
             items = total(table, _sums, posteriors) + 1.0
             priors = items / items.sum()
             skills = np.einsum("mkk,k->m", confusions, priors)
-        return self._settle(table, skills, posteriors, None, one_iteration(), confusions, priors)
+        return self._settle(table, skills, posteriors, confusions, priors)
 
     def _parts(self, heard: Table, told: GoldVotes | None) -> list[Any]:
         if self.learned_:
@@ -396,9 +397,9 @@ class Anchored(VoteEstimator):
             fixed = fixed_counts(table, told.known)
             soft = Soft(soft.items + fixed.items, soft.labels + fixed.labels)
         given = labels_given(table)
-        anchor = LOOSE / (LOOSE + given)[:, None, None]
+        anchor = LOOSE_LABELS / (LOOSE_LABELS + given)[:, None, None]
         better = self._rows(soft.labels.transpose(0, 2, 1))
-        mean = float(LOOSE / (LOOSE + given[given > 0].mean()))
+        mean = float(LOOSE_LABELS / (LOOSE_LABELS + given[given > 0].mean()))
         items = (soft.items + 1.0) / (soft.items + 1.0).sum()
         return anchor * rows + (1 - anchor) * better, mean * shares + (1 - mean) * items
 

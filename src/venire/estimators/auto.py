@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.estimators.anchor import (
-    WEIGHED,
+    NEAR_GROUNDS,
     Anchored,
     agreements,
     capped,
@@ -36,7 +36,7 @@ from venire.estimators.families import (
 from venire.estimators.gold import Gold, known_classes, settled
 from venire.estimators.screening.clones import CloneGroup, find_clones
 from venire.estimators.screening.independence import (
-    FAINT_SHARED,
+    FAINT_MEAN_ITEMS,
     UNKNOWN,
     Independence,
     beyond_noise,
@@ -45,7 +45,7 @@ from venire.estimators.screening.independence import (
 from venire.estimators.screening.screen import Screened, screen
 from venire.estimators.truth.skills import ToldSkills
 from venire.estimators.truth.teaching import ALONE, Checked, taught
-from venire.estimators.votes import VoteEstimator, implied_confusions, implied_skills, one_iteration
+from venire.estimators.votes import VoteEstimator, implied_confusions, implied_skills
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total
 from venire.labels.sources import as_labels
@@ -173,17 +173,17 @@ class Auto(VoteEstimator):
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.clones_ = find_clones(found.present, seed=self.seed)
         groups = families_of(table.labelers, self.families, self.clones_)
-        voices, self.independence_ = self._voices(found, groups)
+        merged, self.independence_ = self._merged(found, groups)
         self.basis_ = _basis(found, self.independence_)
         if self.independence_.refuted:
             more = groups + self._minorities(groups)
-            merged, explained = self._voices(found, more)
+            fewer, explained = self._merged(found, more)
             if explained.shown and len(more) > len(groups):
-                groups, voices, self.independence_ = more, merged, explained
+                groups, merged, self.independence_ = more, fewer, explained
                 self.basis_ = Basis.NEAR
         self.learned_ = self.basis_ is not Basis.VOTE
-        self.rows_, self.shares_ = self._learn(table, found.present, voices, groups)
-        self.undecided_ = self._hanging(found.present, voices)
+        self.rows_, self.shares_ = self._learn(table, found.present, merged, groups)
+        self.undecided_ = self._hanging(found.present, merged)
         self.why_ = self._explained(found)
         self._teach(table, known, asked)
         return self
@@ -196,11 +196,11 @@ class Auto(VoteEstimator):
         if found is None:
             rows = settled(table, self.posterior_rows(), known)
             learned = self.confusions_, self.priors_
-            self._settle(table, self.competences_, rows, None, one_iteration(), *learned)
+            self._settle(table, self.competences_, rows, *learned)
             return
         self.checked_, self.learned_, self.undecided_ = found[0], True, 0
         self.why_ = " ".join([self.checked_.words, *self.relations_])
-        self._judge(table, settled(table, found[1], known), one_iteration())
+        self._judge(table, settled(table, found[1], known))
         self.unsettled_, self.told_skills_ = found[1], found[2]
         self.competences_ = np.where(self.constant_, self.competences_, found[2].skills)
         self.rows_, self.shares_ = self.confusions_, self.priors_
@@ -210,17 +210,17 @@ class Auto(VoteEstimator):
         """What the confidences rest on: labels alone, or gold, and how much of it."""
         return ALONE if self.checked_ is None else self.checked_.rests_on
 
-    def _voices(self, found: Screened, groups: list[CloneGroup]) -> tuple[Any, Independence]:
-        """The labels with one voice for each group, and whether voices err independently."""
-        voices = merge_clones(found.present, groups)
+    def _merged(self, found: Screened, groups: list[CloneGroup]) -> tuple[Any, Independence]:
+        """The labels with one label for each group and item, and whether errors are independent."""
+        merged = merge_clones(found.present, groups)
         if found.obstacle is not None and not found.faint:
-            return voices, UNKNOWN
+            return merged, UNKNOWN
         if not found.faint:
-            return voices, independence(voices, self.seed, self.threads)
-        errors = independence(voices, self.seed, self.threads, FAINT_SHARED)
-        if errors.refuted or (errors.shown and beyond_noise(voices, self.seed, self.threads)):
-            return voices, errors
-        return voices, UNKNOWN
+            return merged, independence(merged, self.seed, self.threads)
+        errors = independence(merged, self.seed, self.threads, FAINT_MEAN_ITEMS)
+        if errors.refuted or (errors.shown and beyond_noise(merged, self.seed, self.threads)):
+            return merged, errors
+        return merged, UNKNOWN
 
     def _minorities(self, groups: list[CloneGroup]) -> list[CloneGroup]:
         """Labelers whose errors look alike, if they are a minority of the panel and of no group."""
@@ -232,14 +232,14 @@ class Auto(VoteEstimator):
         self,
         table: Table,
         present: Table,
-        voices: Table,
+        merged: Table,
         groups: list[CloneGroup],
     ) -> tuple[Floats, Floats]:
         """The fit, on the basis that was found; returns what to weigh further labels with."""
         if self.learned_:
-            posteriors, rows, shares = self._weigh(voices)
+            posteriors, rows, shares = self._weigh(merged)
         else:
-            posteriors = votes = each(voices, weighted_shares, [])
+            posteriors = votes = each(merged, weighted_shares, [])
         groups = measured(present, groups, posteriors)
         self.families_ = tuple(groups)
         if self.learned_ and groups:
@@ -252,21 +252,21 @@ class Auto(VoteEstimator):
             posteriors = each(present, weighted_shares, groups, prior_votes(present))
         posteriors = fill(each(present, capped, posteriors, agreements(present)), present)
         if not self.learned_:
-            self._judge(table, posteriors, one_iteration(), votes, kept(table, several_labels))
-            rows, shares = self._further(present, voices, votes)
+            self._judge(table, posteriors, votes, kept(table, several_labels))
+            rows, shares = self._further(present, merged, votes)
         else:
             skills = np.where(self.constant_, 1 / len(shares), implied_skills(rows, shares))
-            self._settle(table, skills, posteriors, None, one_iteration(), rows, shares)
+            self._settle(table, skills, posteriors, rows, shares)
         return silenced(table, tempered(present, rows, groups), self.constant_), shares
 
-    def _further(self, present: Table, voices: Table, votes: Any) -> tuple[Floats, Floats]:
+    def _further(self, present: Table, merged: Table, votes: Any) -> tuple[Floats, Floats]:
         """Matrices and class shares for further labels, where verdicts on these are the vote.
 
         All count the same, except in a large panel that does not err independently: whom to ask
         next is then seen near the vote.
         """
         if self.independence_.refuted and not self.independence_.small:
-            near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices)
+            near = Anchored(self.stranger, self.threads, seed=self.seed).fit(merged)
             return near.confusions_, near.priors_
         K = len(present.classes)
         # Even shares, for two labelers too. Shares by agreement (`agreed_shares`) decide fewer
@@ -275,26 +275,26 @@ class Auto(VoteEstimator):
         coin = equal_votes(present, votes, self.stranger)
         return np.tile(coin, (len(present.labelers), 1, 1)), np.full(K, 1 / K)
 
-    def _weigh(self, voices: Table) -> tuple[Any, Floats, Floats]:
+    def _weigh(self, merged: Table) -> tuple[Any, Floats, Floats]:
         """Posteriors, matrices and class shares near the vote, or of EM."""
-        near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices)
+        near = Anchored(self.stranger, self.threads, seed=self.seed).fit(merged)
         if self.basis_ is Basis.NEAR:
             return near.posterior_rows(), near.confusions_, near.priors_
-        steps = self._em(voices)
-        less = discounted(voices, steps.posterior_rows())
-        mean = each(voices, _less_sure, less, near.posterior_rows())
-        return mean, silenced(voices, steps.confusions_, self.constant_), steps.priors_
+        steps = self._em(merged)
+        less = discounted(merged, steps.posterior_rows())
+        mean = each(merged, _less_sure, less, near.posterior_rows())
+        return mean, silenced(merged, steps.confusions_, self.constant_), steps.priors_
 
-    def _em(self, voices: Table) -> DawidSkene:
+    def _em(self, merged: Table) -> DawidSkene:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whether it fits has been tested
-            return DawidSkene(threads=self.threads, seed=self.seed).fit(voices)
+            return DawidSkene(threads=self.threads, seed=self.seed).fit(merged)
 
-    def _hanging(self, present: Table, voices: Table) -> int:
+    def _hanging(self, present: Table, merged: Table) -> int:
         """How many verdicts would be others if EM were right, or if suspects shared errors."""
         if not self.independence_.refuted:
             return 0
-        steps, posteriors = self._em(voices).posterior_rows(), self.posterior_rows()
+        steps, posteriors = self._em(merged).posterior_rows(), self.posterior_rows()
         return int(total(present, _differing, posteriors, steps, list(self.suspects_)))
 
     def _explained(self, found: Screened) -> str:
@@ -315,18 +315,18 @@ class Auto(VoteEstimator):
 
     def _grounds(self) -> str:
         if self.basis_ is Basis.EM:
-            return INDEPENDENT
+            return EM_GROUNDS
         if self.basis_ is Basis.NEAR:
-            return WEIGHED
-        return DEPENDENT
+            return NEAR_GROUNDS
+        return VOTE_GROUNDS
 
 
-INDEPENDENT: Final = (
+EM_GROUNDS: Final = (
     "Labelers err independently of each other, as far as their labels show: they are weighted by "
     "EM (Dawid-Skene)."
 )
 
-DEPENDENT: Final = (
+VOTE_GROUNDS: Final = (
     "It stays with the vote: labelers do not err independently of each other, and labels alone "
     "cannot tell who shares errors from who knows more."
 )

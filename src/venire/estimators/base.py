@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from venire.costs import Costs, cost_matrix, expected_costs
 from venire.errors import InputError, StateError, UnknownName
-from venire.estimators.convergence import Monitor, Step
+from venire.estimators.convergence import Monitor, Step, one_iteration
 from venire.estimators.scoring import TIE
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Partitions, Spread, Table, name_draws
@@ -226,8 +226,6 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         `priors` all classes are equally frequent. Skills, verdicts, frames and pictures follow
         from them (docs/own-estimator.md).
         """
-        monitor = Monitor(0.0, 1)
-        monitor.report(0.0, 0.0)
         n, m, k = len(table.items), len(table.labelers), len(table.classes)
         for name, found, shape in (
             ("competences", competences, (m,)),
@@ -241,10 +239,9 @@ class BaseEstimator(_Seeded, Parameters, ABC):
             table,
             np.asarray(competences, np.float64),
             np.asarray(posteriors, np.float64),
-            log_likelihood,
-            monitor,
             confusions,
             priors,
+            log_likelihood=log_likelihood,
         )
 
     def _settle(
@@ -252,16 +249,17 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         table: Table,
         competences: Floats,
         posteriors: Floats | Spread,
-        log_likelihood: float | None,
-        monitor: Monitor,
         confusions: Floats | None = None,
         priors: Floats | None = None,
+        *,
+        log_likelihood: float | None = None,
+        monitor: Monitor | None = None,
     ) -> Self:
         """Keep what `fit` found, and forget the views of an earlier fit.
 
         Without `confusions` those of the one-coin model are implied, without `priors` all
-        classes are equally frequent. Posteriors of labels in partitions stay where they are, and
-        are gathered when they are read.
+        classes are equally frequent, without `monitor` nothing was iterated. Posteriors of labels
+        in partitions stay where they are, and are gathered when they are read.
         """
         self.table_, self.competences_ = cast(LabelTable, table), competences
         for view in ("_spread", "posteriors_"):
@@ -271,6 +269,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         else:
             self.posteriors_ = posteriors
         self.log_likelihood_ = log_likelihood
+        monitor = monitor or one_iteration()
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
         self.history_ = tuple(monitor.history)
         for view in _VIEWS:

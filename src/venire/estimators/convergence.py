@@ -87,3 +87,10 @@ class Monitor:
     @property
     def n_iter(self) -> int:
         return len(self.history)
+
+
+def one_iteration() -> Monitor:
+    """The monitor of a fit without iterations."""
+    monitor = Monitor(0.0, 1)
+    monitor.report(0.0, 0.0)
+    return monitor

@@ -370,7 +370,14 @@ class DawidSkene(BaseEstimator):
         self.pseudo_labels_ = np.ascontiguousarray(climb.pseudo.transpose(0, 2, 1))
         found = np.ascontiguousarray(climb.confusions.transpose(0, 2, 1)), climb.priors
         skills = np.einsum("mkk,k->m", *found)
-        return self._settle(table, skills, posteriors, log_likelihood, climb.monitor, *found)
+        return self._settle(
+            table,
+            skills,
+            posteriors,
+            *found,
+            log_likelihood=log_likelihood,
+            monitor=climb.monitor,
+        )
 
     def learns_priors(self) -> bool:
         return isinstance(self.class_prior, str) and self.class_prior == "learned"

@@ -1,8 +1,8 @@
-"""Calibrated confidence: labels that share their errors are worth less than a model assumes.
+"""Labels of an item that depend on each other are worth fewer independent ones.
 
-Conditional independence is what makes posteriors of a label model overconfident. How far the
-labels of an item depend on each other, given its class, can be seen without the truth, and it
-says how many independent labels they amount to.
+A label model that takes labels for independent, given the class, is overconfident where they are
+not. How far they depend on each other can be seen without the truth, and says how many independent
+labels they amount to.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator
-from venire.estimators.passes.vote_counts import certain_share, dependence_pass
+from venire.estimators.passes.vote_counts import dependence_pass
 from venire.estimators.votes import implied_confusions
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, total
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, softmax
 
 
 def temper(posteriors: ArrayLike, temperature: ArrayLike) -> Floats:
@@ -33,11 +33,12 @@ def temper(posteriors: ArrayLike, temperature: ArrayLike) -> Floats:
     if not ((t > 0) & np.isfinite(t)).all():
         raise InputError(f"got the temperature {temperature!r}, expected numbers above 0")
     logs = np.log(np.maximum(q, np.finfo(np.float64).tiny)) * t.reshape(-1, 1)
-    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+    return softmax(logs)
 
 
-def residual_dependence(table: Table, posteriors: Floats | Spread) -> float:
+def residual_dependence(
+    table: Table, posteriors: Floats | Spread, confusions: Floats | None = None
+) -> float:
     r"""The mean correlation of two labels of an item, given its class.
 
     With r = (indicator of what m said of s) - (row k of m's confusion matrix), the mean over
@@ -45,9 +46,10 @@ def residual_dependence(table: Table, posteriors: Floats | Spread) -> float:
 
         rho = sum_s sum_k q_sk sum_{m != n} r_m . r_n  /  sum_s sum_k q_sk sum_{m != n} |r_m| |r_n|
 
-    with the norms as expected. Where labels are independent given the class, and the posteriors
-    right, it is 0 up to chance; items that are hard for everyone, families of labelers and
-    classes that hide several kinds of item all make it positive.
+    with the norms as expected; `confusions` are by default those that the posteriors imply. Where
+    labels are independent given the class, and the posteriors right, it is 0 up to chance; items
+    that are hard for everyone, families of labelers and classes that hide several kinds of item
+    all make it positive.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(2, size=(2000, 1))
@@ -60,8 +62,8 @@ def residual_dependence(table: Table, posteriors: Floats | Spread) -> float:
     >>> round(residual_dependence(LabelTable.from_matrix(said), sure), 2)
     0.31
     """
-    confusions = implied_confusions(table, posteriors)
-    products, scale = total(table, _dependence, posteriors, confusions)
+    rows = implied_confusions(table, posteriors) if confusions is None else confusions
+    products, scale = total(table, _dependence, posteriors, rows)
     return float(products / scale) if scale > 0 else 0.0
 
 
@@ -71,7 +73,12 @@ def _dependence(table: LabelTable, posteriors: Floats, confusions: Floats) -> tu
     return products, scale
 
 
-def certainty(table: LabelTable, posteriors: Floats) -> float:
+#: How much stronger the dependence of labels is than the posteriors show, and the number of pairs
+#: of labels at which half of the observed dependence is believed.
+HIDDEN, HALF_BELIEVED = 30.0, 300.0
+
+
+def certainty(table: Table, posteriors: Floats | Spread, confusions: Floats | None = None) -> float:
     r"""What to multiply the log-odds of every verdict by, 1 where labels err independently.
 
     1 / (1 + 30 rho), where rho is the `residual_dependence`, shrunk towards 0 while it rests on few
@@ -91,11 +98,16 @@ def certainty(table: LabelTable, posteriors: Floats) -> float:
     >>> round(certainty(LabelTable.from_matrix(said), sure), 1)
     0.3
     """
-    labels = np.diff(table.start).astype(np.float64)
-    pairs = float((labels * (labels - 1)).sum() / 2)
+    pairs = float(total(table, _pairs))
     if not pairs:
         return 1.0
-    return certain_share(residual_dependence(table, posteriors), pairs)
+    rho = max(residual_dependence(table, posteriors, confusions), 0.0)
+    return 1 / (1 + HIDDEN * rho * pairs / (pairs + HALF_BELIEVED))
+
+
+def _pairs(table: LabelTable) -> float:
+    labels = np.diff(table.start).astype(np.float64)
+    return float((labels * (labels - 1)).sum() / 2)
 
 
 def calibrated(estimator: BaseEstimator) -> Floats:

@@ -27,16 +27,16 @@ from venire.estimators.screening.clones import CloneGroup, Clones
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Spread, Table, kept, labels_given, name_codes, total
 from venire.labels.table import keep_labelers
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, softmax
 
 #: The family of each labeler by name, as the user declares it.
 Families = Mapping[Any, Hashable]
 
 #: Errors that correlate less than this are hardly shared.
-HARDLY: Final = 0.05
+HARDLY_SHARED: Final = 0.05
 
 #: Labelers whose errors correlate at least this much count as a family without being declared.
-COPIES: Final = 0.95
+COPY_CORRELATION: Final = 0.95
 
 
 def families_of(labelers: Names, declared: Families | None, clones: Clones) -> list[CloneGroup]:
@@ -60,7 +60,7 @@ def families_of(labelers: Names, declared: Families | None, clones: Clones) -> l
     groups = [CloneGroup(tuple(names), 1.0) for names in members.values() if len(names) > 1]
     for group in clones.groups:
         free = tuple(name for name in group.members if declared.get(name) is None)
-        if group.correlation >= COPIES and len(free) > 1:
+        if group.correlation >= COPY_CORRELATION and len(free) > 1:
             groups.append(CloneGroup(free, group.correlation))
     return groups
 
@@ -79,7 +79,7 @@ def relations(
     llama-a and llama-b share errors: together 1.2 votes.
     """
     said = [
-        f"{group.names} {'hardly ' if group.correlation < HARDLY else ''}share errors: "
+        f"{group.names} {'hardly ' if group.correlation < HARDLY_SHARED else ''}share errors: "
         f"together {group.worth:.1f} votes."
         for group in families
     ]
@@ -112,10 +112,10 @@ def merge_clones(table: Table, groups: Sequence[CloneGroup]) -> Any:
     """
     if not groups:
         return table
-    voice = np.arange(len(table.labelers))
+    first = np.arange(len(table.labelers))
     for members in _members(table.labelers, groups):
-        voice[members] = members[0]
-    return kept(table, _merge, voice, labels_given(table))
+        first[members] = members[0]
+    return kept(table, _merge, first, labels_given(table))
 
 
 def _members(labelers: Names, groups: Sequence[CloneGroup]) -> list[list[int]]:
@@ -123,9 +123,9 @@ def _members(labelers: Names, groups: Sequence[CloneGroup]) -> list[list[int]]:
     return [[code[name] for name in group.members] for group in groups]
 
 
-def _merge(table: LabelTable, voice: NDArray[np.intp], given: NDArray[np.int64]) -> LabelTable:
+def _merge(table: LabelTable, first: NDArray[np.intp], given: NDArray[np.int64]) -> LabelTable:
     K, M = len(table.classes), len(table.labelers)
-    of = table.item * M + voice[table.labeler]
+    of = table.item * M + first[table.labeler]
     spoken, group = np.unique(of, return_inverse=True)
     votes = np.zeros((spoken.size, K))
     np.add.at(votes, (group, table.said), 1.0)
@@ -193,8 +193,7 @@ def weighted_posteriors(
     logs = np.tile(np.log(priors.clip(TINY)), (len(table.items), 1))
     for k in range(len(priors)):
         logs[:, k] += np.bincount(table.item, told[:, k], minlength=len(table.items))
-    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+    return softmax(logs)
 
 
 def tempered(table: Table, confusions: Floats, groups: Sequence[CloneGroup]) -> Floats:

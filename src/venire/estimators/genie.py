@@ -16,7 +16,7 @@ from venire.labels.partitions import each, total
 from venire.labels.sources import as_labels
 from venire.model import Labeler
 from venire.paper.accuracy import vote_weight
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, softmax
 
 
 @dataclass(eq=False)
@@ -59,15 +59,15 @@ class Known(BaseEstimator):
                 f"({len(missing)} in all), expected one for each labeler of the table"
             )
         competences = np.array([given[name] for name in table.labelers], dtype=np.float64)
-        settled = Monitor(reason="converged")
         posteriors = each(table, _posteriors, competences)
         height = float(total(table, _log_likelihood, competences))
-        return self._settle(table, competences, posteriors, height, settled)
+        settled = Monitor(reason="converged")
+        return self._settle(table, competences, posteriors, log_likelihood=height, monitor=settled)
 
     def hold(self, table: LabelTable, posteriors: Floats) -> Self:
         """Keep posteriors that were found elsewhere, as if `fit` had found them."""
         nobody = np.zeros(len(table.labelers))
-        return self._settle(table, nobody, posteriors, None, Monitor())
+        return self._settle(table, nobody, posteriors)
 
     def _by_name(self) -> dict[Hashable, float]:
         given: dict[Hashable, float] = {}
@@ -86,9 +86,7 @@ class Known(BaseEstimator):
 
 
 def _posteriors(table: LabelTable, competences: Floats) -> Floats:
-    scores = _scores(table, competences)
-    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+    return softmax(_scores(table, competences))
 
 
 def _log_likelihood(table: LabelTable, competences: Floats) -> float:

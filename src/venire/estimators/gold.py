@@ -15,7 +15,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY
@@ -24,7 +24,7 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total
 from venire.labels.table import keep_items
 from venire.paper.accuracy import one_coin
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, Ints, softmax
 
 Gold = Mapping[Any, Hashable]
 History = Mapping[Any, ArrayLike]
@@ -34,38 +34,30 @@ ClassPrior = Literal["learned", "uniform"]
 class Soft(NamedTuple):
     """Expected counts: of the items of each class, and of the labels [labeler, said, truth]."""
 
-    items: NDArray[np.float64]
-    labels: NDArray[np.float64]
+    items: Floats
+    labels: Floats
 
 
-def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | None:
+def known_classes(table: Table, gold: Gold | None) -> Any:
     """The class of each item by its index, -1 where it is not known; None without gold.
 
     Items that are not in the table are ignored.
 
     >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "ann", "y")])
-    >>> gold_classes(table, {"b": "x", "z": "y"}).tolist()
+    >>> known_classes(table, {"b": "x", "z": "y"}).tolist()
     [-1, 0]
     """
-    if _none(gold):
-        return None
-    assert gold is not None
-    code = {name: k for k, name in enumerate(table.classes)}
     _check_gold(gold, table)
+    return each(table, _codes, gold) if gold else None
+
+
+def _codes(table: LabelTable, gold: Gold) -> Ints:
+    code = {name: k for k, name in enumerate(table.classes)}
     known = ((code[gold[item]] if item in gold else -1) for item in table.items)
     found = np.fromiter(known, dtype=np.int64, count=len(table.items))
     if (found < 0).all():
         _check_types(gold, table)
     return found
-
-
-def known_classes(table: Table, gold: Gold | None) -> Any:
-    """The same for a table that may be in partitions."""
-    if _none(gold):
-        return None
-    assert gold is not None
-    _check_gold(gold, table)
-    return each(table, gold_classes, gold)
 
 
 def without_gold(table: Table, known: Any) -> Any:
@@ -78,28 +70,14 @@ def settled(table: Table, posteriors: Any, known: Any) -> Any:
     return posteriors if known is None else each(table, _written, posteriors, known)
 
 
-def _unknown(table: LabelTable, known: NDArray[np.int64]) -> LabelTable:
+def _unknown(table: LabelTable, known: Ints) -> LabelTable:
     return keep_items(table, known < 0)
 
 
-def _written(
-    table: LabelTable, posteriors: NDArray[np.float64], known: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _written(table: LabelTable, posteriors: Floats, known: Ints) -> Floats:
     written, gold = posteriors.copy(), known >= 0
     written[gold] = np.eye(posteriors.shape[1])[known[gold]]
     return written
-
-
-def _none(gold: Gold | None) -> bool:
-    """Whether there is no gold; whatever is no mapping is refused."""
-    if gold is not None and not isinstance(gold, Mapping):
-        raise InputError(
-            f"got gold as {type(gold).__name__}, expected a mapping of item to class, such as "
-            "{'post-1': 'spam'}: of a dataframe dict(zip(gold.task, gold.label)); with a column "
-            "`drawn`, give its items that were asked as asked=[...]; `venire aggregate --gold` "
-            "reads files"
-        )
-    return not gold
 
 
 def _check_types(gold: Gold, table: LabelTable) -> None:
@@ -113,9 +91,16 @@ def _check_types(gold: Gold, table: LabelTable) -> None:
         )
 
 
-def _check_gold(gold: Gold, table: Table) -> None:
+def _check_gold(gold: Gold | None, table: Table) -> None:
+    if gold is not None and not isinstance(gold, Mapping):
+        raise InputError(
+            f"got gold as {type(gold).__name__}, expected a mapping of item to class, such as "
+            "{'post-1': 'spam'}: of a dataframe dict(zip(gold.task, gold.label)); with a column "
+            "`drawn`, give its items that were asked as asked=[...]; `venire aggregate --gold` "
+            "reads files"
+        )
     classes = set(table.classes)
-    for item, name in gold.items():
+    for item, name in (gold or {}).items():
         if name not in classes:
             raise InputError(
                 f"item {item!r} has the gold label {name!r}, "
@@ -123,7 +108,7 @@ def _check_gold(gold: Gold, table: Table) -> None:
             )
 
 
-def history_counts(table: Table, history: History | None) -> NDArray[np.float64] | None:
+def history_counts(table: Table, history: History | None) -> Floats | None:
     """Counts [labeler, said, truth] from K x K tables of truth x said; None without history.
 
     Labelers who are not in the table are ignored.
@@ -144,7 +129,7 @@ def history_counts(table: Table, history: History | None) -> NDArray[np.float64]
     return counts
 
 
-def check_counts(given: ArrayLike, classes: int, what: str) -> NDArray[np.float64]:
+def check_counts(given: ArrayLike, classes: int, what: str) -> Floats:
     """A K x K table of counts, truth by said; `what` is its name in the error.
 
     >>> check_counts([[9, 1], [0, 5]], 2, "a history").tolist()
@@ -159,7 +144,7 @@ def check_counts(given: ArrayLike, classes: int, what: str) -> NDArray[np.float6
     return counts
 
 
-def check_class_prior(given: ClassPrior | ArrayLike, classes: int) -> NDArray[np.float64] | None:
+def check_class_prior(given: ClassPrior | ArrayLike, classes: int) -> Floats | None:
     """The class prior that is given, or None if it is to be learned.
 
     >>> check_class_prior("uniform", 4).tolist()
@@ -193,9 +178,7 @@ def fixed_counts(table: Table, known: Any = None, history: History | None = None
     return Soft(items, labels)
 
 
-def _gold_counts(
-    table: LabelTable, known: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _gold_counts(table: LabelTable, known: Ints) -> tuple[Floats, Floats]:
     K = len(table.classes)
     labels = np.zeros((len(table.labelers), K, K))
     truth = np.repeat(known, np.diff(table.start))
@@ -205,16 +188,16 @@ def _gold_counts(
 
 
 #: Pseudo-labels of each labeler on gold items, as often right as the panel is on them.
-SHRINK: Final = 8.0
+RECORD_LABELS: Final = 8.0
 
 #: Fewer gold items than this are known truth, and say nothing of who is better than others.
-FEWEST: Final = 10
+RECORD_GOLD: Final = 10
 
 #: Right and wrong pseudo-items of the panel.
-PANEL: Final = (7.0, 3.0)
+PANEL_ITEMS: Final = (7.0, 3.0)
 
 #: Standard errors by which the record on gold must be better than what was learned.
-SIGNIFICANT: Final = 2.0
+RECORD_ERRORS: Final = 2.0
 
 
 class GoldVotes(NamedTuple):
@@ -231,8 +214,8 @@ class GoldVotes(NamedTuple):
     rates: Floats
     weights: Floats
     shares: Any
-    given: NDArray[np.int64]
-    right: NDArray[np.int64]
+    given: Ints
+    right: Ints
 
     def on(self, part: Table) -> GoldVotes:
         """The same votes on some of the items."""
@@ -248,13 +231,13 @@ class GoldVotes(NamedTuple):
         record = self.mean, self.given, self.right
         better, squares = total(table, _better, self.known, record, confusions, priors)
         spread = float(np.sqrt(squares))
-        return spread > 0 and float(better) > SIGNIFICANT * spread
+        return spread > 0 and float(better) > RECORD_ERRORS * spread
 
     def record(self, table: Table) -> tuple[Floats, Any]:
         """Confusion matrices by the record on gold alone, and the posteriors that follow."""
         K = len(table.classes)
         coins = one_coin(self.rates, K)
-        counts = fixed_counts(table, self.known).labels.transpose(0, 2, 1) + SHRINK * coins
+        counts = fixed_counts(table, self.known).labels.transpose(0, 2, 1) + RECORD_LABELS * coins
         rows = (counts / counts.sum(axis=2, keepdims=True)).clip(TINY)
         return rows, each(table, _by_record, rows, self.known)
 
@@ -283,16 +266,16 @@ def gold_votes(table: Table, gold: Gold | None) -> GoldVotes | None:
     if not found:
         return None
     M, K = len(table.labelers), len(table.classes)
-    mean = float((hits + PANEL[0]) / (tested + sum(PANEL)))
-    rates = (right + SHRINK * mean) / (given + SHRINK)
+    mean = float((hits + PANEL_ITEMS[0]) / (tested + sum(PANEL_ITEMS)))
+    rates = (right + RECORD_LABELS * mean) / (given + RECORD_LABELS)
     weights = np.maximum(K * rates - 1, 0.0) / (K - 1)
-    if not weights.any() or found < FEWEST:
+    if not weights.any() or found < RECORD_GOLD:
         weights = np.ones(M)
     shares = each(table, shares_by, weights, known)
     return GoldVotes(gold, known, mean, rates, weights, shares, given, right)
 
 
-def shares_by(table: LabelTable, weights: Floats, known: NDArray[np.int64] | None) -> Floats:
+def shares_by(table: LabelTable, weights: Floats, known: Ints | None) -> Floats:
     """The shares of the weighted votes, items x K; 1 for the class of an item that is known.
 
     >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
@@ -301,19 +284,10 @@ def shares_by(table: LabelTable, weights: Floats, known: NDArray[np.int64] | Non
     """
     shares = np.empty((len(table.items), len(table.classes)))
     vote_pass(table.start, table.labeler, table.said, weights, shares)
-    return shares if known is None else _settle(shares, known)
+    return shares if known is None else _written(table, shares, known)
 
 
-def _settle(posteriors: Floats, known: NDArray[np.int64]) -> Floats:
-    """Write the known classes into posteriors."""
-    gold = known >= 0
-    posteriors[gold] = np.eye(posteriors.shape[1])[known[gold]]
-    return posteriors
-
-
-def _counts(
-    table: LabelTable, known: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _counts(table: LabelTable, known: Ints) -> tuple[Ints, Ints, Floats]:
     """Labels on gold of each labeler, the right ones, and of the panel.
 
     The panel: gold items, those with labels, and the sum of their shares of right labels.
@@ -333,8 +307,8 @@ def _counts(
 
 def _better(
     table: LabelTable,
-    known: NDArray[np.int64],
-    record: tuple[float, NDArray[np.int64], NDArray[np.int64]],
+    known: Ints,
+    record: tuple[float, Ints, Ints],
     confusions: Floats,
     priors: Floats,
 ) -> tuple[float, float]:
@@ -348,8 +322,8 @@ def _better(
     truth, K = known[item], len(table.classes)
     learned = np.tile(np.log(priors.clip(TINY)), (len(tested), 1))
     np.add.at(learned, place, np.log(confusions.clip(TINY))[labeler, :, said])
-    hits = right[labeler] - (said == truth) + SHRINK * mean
-    rate = (hits / (given[labeler] - 1 + SHRINK)).clip(1 / K, 1 - TINY)
+    hits = right[labeler] - (said == truth) + RECORD_LABELS * mean
+    rate = (hits / (given[labeler] - 1 + RECORD_LABELS)).clip(1 / K, 1 - TINY)
     recorded = np.zeros(learned.shape)
     np.add.at(recorded, (place, said), np.log(rate * (K - 1) / (1 - rate)))
     truth = known[tested]
@@ -357,14 +331,13 @@ def _better(
     return float(better.sum()), float((better**2).sum())
 
 
-def _by_record(table: LabelTable, rows: Floats, known: NDArray[np.int64]) -> Floats:
+def _by_record(table: LabelTable, rows: Floats, known: Ints) -> Floats:
     logs = np.zeros((len(table.items), len(table.classes)))
     np.add.at(logs, table.item, np.log(rows)[table.labeler, :, table.said])
-    posteriors = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return _settle(posteriors / posteriors.sum(axis=1, keepdims=True), known)
+    return _written(table, softmax(logs), known)
 
 
-def _hits(scores: Floats, truth: NDArray[np.int64]) -> Floats:
+def _hits(scores: Floats, truth: Ints) -> Floats:
     """1 where the truth has the largest score, 1/t where t classes have it, otherwise 0."""
     best = scores >= scores.max(axis=1, keepdims=True) - 1e-9
     return np.asarray(best[np.arange(len(truth)), truth] / best.sum(axis=1))

@@ -26,12 +26,13 @@ from typing import Any, Final
 import numpy as np
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator
+from venire.estimators.base import TINY, BaseEstimator
+from venire.estimators.dependence import certainty
+from venire.estimators.families import weighted_posteriors
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import draw_pass
-from venire.estimators.passes.vote_counts import certain_share, dependence_pass
 from venire.labels import LabelTable
-from venire.labels.partitions import labels_given, total
+from venire.labels.partitions import each, labels_given, total
 from venire.tools.arrays import Floats
 
 #: Sweeps that are kept, and burn-in sweeps before them.
@@ -39,18 +40,17 @@ SWEEPS: Final = 500
 WARM_UP: Final = 100
 
 #: The error that the whole panel may share, as a fraction of the mean doubt about an item.
-SHARED: Final = 0.75
+SHARED_ERROR: Final = 0.75
 
 #: At most this share of what the labels of a labeler tell is lost to doubt about their items.
 MOST_LOST: Final = 0.95
 
 #: Dependence up to this is not worth a word.
-SLIGHT: Final = 0.25
+SLIGHT_DEPENDENCE: Final = 0.25
 
-WIDE: Final = "more labels do not narrow the intervals"
+STAYS_WIDE: Final = "more labels do not narrow the intervals"
 
 _RIGHT, _ERRORS = 2.0, 4.0
-_TINY: Final = 1e-10
 
 
 def skill_intervals(
@@ -140,7 +140,7 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
     doubts, labelled, unsure = total(table, _doubts, estimator.posterior_rows())
     spread = np.maximum(p * (1 - p), 1 / (4 * (given + 2)))  # also of one who was never wrong
     lost = np.minimum(doubts / (given * spread), MOST_LOST)
-    shared = SHARED * dependence(estimator) * float(unsure / labelled) if labelled else 1.0
+    shared = SHARED_ERROR * dependence(estimator) * float(unsure / labelled) if labelled else 1.0
     variance = spread / (given * (1 - lost)) + shared**2
     reach = ndtri((1 + level) / 2) * np.sqrt(variance)
     return np.stack([np.maximum(p - reach, 0.0), np.minimum(p + reach, 1.0)], axis=1)
@@ -158,22 +158,9 @@ def dependence(estimator: BaseEstimator) -> float:
     if errors is None or not errors.shown or families:
         return 1.0
     fitted: Any = estimator
-    rows = np.ascontiguousarray(fitted.rows_)
-    products, scale, pairs = total(estimator.table_, _products, rows, fitted.shares_)
-    return 1 - certain_share(float(products / scale) if scale > 0 else 0.0, float(pairs))
-
-
-def _products(table: LabelTable, rows: Floats, shares: Floats) -> tuple[float, float, float]:
-    """What correlates the labels of an item, given its class by the model; and pairs of labels."""
-    told = np.log(rows.clip(_TINY))[table.labeler, :, table.said]
-    logs = np.tile(np.log(shares.clip(_TINY)), (len(table.items), 1))
-    for k in range(len(shares)):
-        logs[:, k] += np.bincount(table.item, told[:, k], minlength=len(table.items))
-    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-    q = odds / odds.sum(axis=1, keepdims=True)
-    products, scale = dependence_pass(table.start, table.labeler, table.said, q, rows)
-    labels = np.diff(table.start).astype(np.float64)
-    return float(products), float(scale), float((labels * (labels - 1)).sum() / 2)
+    table, rows = estimator.table_, np.ascontiguousarray(fitted.rows_)
+    posteriors = each(table, weighted_posteriors, rows, fitted.shares_, [])
+    return 1 - certainty(table, posteriors, rows)
 
 
 def why_wide(estimator: BaseEstimator) -> str | None:
@@ -188,13 +175,13 @@ def why_wide(estimator: BaseEstimator) -> str | None:
     if getattr(estimator, "told_skills_", None) is not None:
         return None
     if errors is not None and errors.refuted:
-        return f"{WIDE}: labelers share errors, which pass for the truth"
+        return f"{STAYS_WIDE}: labelers share errors, which pass for the truth"
     if errors is not None and families:
-        return f"{WIDE}: some labelers are of one family and share errors"
+        return f"{STAYS_WIDE}: some labelers are of one family and share errors"
     if errors is None or not errors.shown:
-        return f"{WIDE}: it is not known whether labelers err independently"
-    if dependence(estimator) > SLIGHT:
-        return f"{WIDE} much: labels of an item agree more than independent ones would"
+        return f"{STAYS_WIDE}: it is not known whether labelers err independently"
+    if dependence(estimator) > SLIGHT_DEPENDENCE:
+        return f"{STAYS_WIDE} much: labels of an item agree more than independent ones would"
     return None
 
 
@@ -238,9 +225,9 @@ class _Sampler:
 
     def parameters(self) -> tuple[Any, ...]:
         """The parameters of a pass."""
-        said = self.confusions.clip(_TINY).reshape(-1, len(self.priors))
+        said = self.confusions.clip(TINY).reshape(-1, len(self.priors))
         seed = np.uint64(self.rng.integers(2**63))
-        return np.log(said), said, np.log(self.priors.clip(_TINY)), seed
+        return np.log(said), said, np.log(self.priors.clip(TINY)), seed
 
     def draw(self, sums: Floats) -> Floats:
         """Draw all parameters given the classes; returns the skills that they imply."""

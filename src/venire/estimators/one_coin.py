@@ -216,9 +216,13 @@ class OneCoin(BaseEstimator):
             log_likelihood, posteriors = what.conclude(found)
         posteriors = settled(table, posteriors, known)
         self._open, self._fixed = open_items, fixed
-        p = found.competences
         return self._settle(
-            table, p, posteriors, log_likelihood, monitor, priors=found.priors.copy()
+            table,
+            found.competences,
+            posteriors,
+            priors=found.priors.copy(),
+            log_likelihood=log_likelihood,
+            monitor=monitor,
         )
 
     def learns_priors(self) -> bool:

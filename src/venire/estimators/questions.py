@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.auto import Auto
 from venire.estimators.families import Families
-from venire.estimators.gold import Gold, gold_classes
+from venire.estimators.gold import Gold, known_classes
 from venire.estimators.truth.mixture import Mixture, candidate_rows, gold_sample, weighed
 from venire.estimators.truth.teaching import explanations
 from venire.labels import LabelTable, Names
@@ -46,10 +46,10 @@ DRAWS: Final = 32
 
 #: A camp is named by a common prefix of at least this number of letters, or by up to this number
 #: of its members.
-NAMED: Final = 3
+NAME_LENGTH: Final = 3
 
 #: More answers pay as long as they may turn this share of the verdicts.
-PAYS: Final = 0.005
+PAYING_SHARE: Final = 0.005
 
 
 class Question(NamedTuple):
@@ -124,7 +124,7 @@ class Questions:
     @property
     def pays(self) -> bool:
         """Whether more answers may turn a share of the verdicts that is worth them."""
-        return self.open > PAYS * self.items
+        return self.open > PAYING_SHARE * self.items
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ def questions(
     default = Auto(families, seed=seed).fit(table)
     names, aggregates = explanations(table, default)
     camps = [group.members for group in (*default.families_, *default.suspects_)]
-    return chosen(table, names, aggregates, n, gold_classes(table, gold), seed, asked, camps)
+    return chosen(table, names, aggregates, n, known_classes(table, gold), seed, asked, camps)
 
 
 def chosen(
@@ -296,11 +296,11 @@ def camp_name(members: Sequence[Hashable], labelers: Names) -> str:
     alike = zip(*named, strict=False)
     start = named[0][: sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, alike))]
     theirs = sum(str(name).startswith(start) for name in labelers) == len(named)
-    if theirs and len(start) >= NAMED:
+    if theirs and len(start) >= NAME_LENGTH:
         return f"{start}*"
-    if len(named) <= NAMED:
+    if len(named) <= NAME_LENGTH:
         return " and ".join([", ".join(named[:-1]), named[-1]])
-    return f"{', '.join(named[: NAMED - 1])} and {len(named) - NAMED + 1} more"
+    return f"{', '.join(named[: NAME_LENGTH - 1])} and {len(named) - NAME_LENGTH + 1} more"
 
 
 class _Candidates:

@@ -71,9 +71,9 @@ class VoteEstimator(BaseEstimator):
         self,
         table: Table,
         posteriors: Any,
-        monitor: Monitor,
         votes: Any = None,
         checked: Table | None = None,
+        monitor: Monitor | None = None,
     ) -> Self:
         """The posteriors, and the matrices and skills that they imply, or these votes.
 
@@ -85,7 +85,7 @@ class VoteEstimator(BaseEstimator):
         K = len(table.classes)
         priors = mass / labelled if labelled else np.full(K, 1 / K)
         skills = implied_skills(confusions, priors)
-        return self._settle(table, skills, posteriors, None, monitor, confusions, priors)
+        return self._settle(table, skills, posteriors, confusions, priors, monitor=monitor)
 
 
 @dataclass(eq=False)
@@ -115,7 +115,7 @@ class MajorityVote(VoteEstimator):
     def fit(self, labels: Any) -> Self:
         """Count the votes."""
         table = as_labels(labels)
-        return self._judge(table, each(table, vote_shares), one_iteration())
+        return self._judge(table, each(table, vote_shares))
 
 
 def vote_shares(table: LabelTable) -> Floats:
@@ -137,13 +137,6 @@ def posterior_mass(table: LabelTable, posteriors: Floats) -> tuple[int, int, Flo
     """
     labelled = np.diff(table.start) > 0
     return int(labelled.sum()), labelled.size, posteriors[labelled].sum(axis=0)
-
-
-def one_iteration() -> Monitor:
-    """The monitor of a fit without iterations."""
-    monitor = Monitor(0.0, 1)
-    monitor.report(0.0, 0.0)
-    return monitor
 
 
 Counts = NDArray[np.int64]
@@ -227,7 +220,7 @@ class WeightedMajority(VoteEstimator):
             monitor.report(0.0, float(np.abs(better - weights).max()))
             weights = better
         self.weights_ = weights
-        return self._judge(table, each(table, shares_by, weights, known), monitor)
+        return self._judge(table, each(table, shares_by, weights, known), monitor=monitor)
 
     def _weigh(self, agreed: Floats, given: Counts, K: int) -> Floats:
         mean = agreed.sum() / max(given.sum(), 1)

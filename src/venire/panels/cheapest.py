@@ -24,13 +24,13 @@ from venire.errors import InputError
 Accuracy = Callable[[frozenset[int]], float]
 
 #: Accuracies that differ by less are equal.
-EQUAL = 1e-12
+ROUNDING = 1e-12
 
 #: A search for the best panel at a price ends after this number of labelers who gained nothing.
-IDLE = 2
+IDLE_ROUNDS = 2
 
 #: In smaller panels a labeler may add more once others have come.
-FEW = 3
+FEW_MEMBERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def cheapest_panel(
     """
     everyone = frozenset(range(len(costs)))
     most = everyone if start is None else start
-    enough = accuracy(most) >= want - EQUAL
+    enough = accuracy(most) >= want - ROUNDING
     found = [_backward(accuracy, costs, want, most)] if enough else []
     forward = _forward(accuracy, costs, want) if enough or start is not None else None
     if forward is not None:
@@ -104,17 +104,17 @@ def _paid(accuracy: Accuracy, costs: Sequence[float], most: float, power: float)
     It ends after two in a row who gained nothing: a second labeler may only bring ties.
     """
     members, best, high, idle = frozenset[int](), frozenset[int](), 0.0, 0
-    while idle < IDLE:
-        left = most - _cost(costs, members) + EQUAL
+    while idle < IDLE_ROUNDS:
+        left = most - _cost(costs, members) + ROUNDING
         able = [m for m, cost in enumerate(costs) if m not in members and cost <= left]
         if not able:
             break
         now = accuracy(members) if members else 0.0
         gains = {m: accuracy(members | {m}) - now for m in able}
-        m = max(able, key=lambda m: (gains[m] / max(costs[m], EQUAL) ** power, -costs[m]))
+        m = max(able, key=lambda m: (gains[m] / max(costs[m], ROUNDING) ** power, -costs[m]))
         members |= {m}
         idle += 1
-        if now + gains[m] > high + EQUAL:
+        if now + gains[m] > high + ROUNDING:
             best, high, idle = members, now + gains[m], 0
     return best
 
@@ -134,7 +134,7 @@ def _backward(
         _, _, m = heapq.heappop(queue)
         rest = members - {m}
         left = accuracy(rest) if rest else 0.0
-        if left < want - EQUAL:
+        if left < want - ROUNDING:
             continue  # it would be missed even more later
         key = ((now - left) / costs[m], -costs[m], m)
         if queue and key > queue[0]:
@@ -149,14 +149,14 @@ def _forward(accuracy: Accuracy, costs: Sequence[float], want: float) -> frozens
     members = frozenset(m for m, cost in enumerate(costs) if cost <= 0)
     now = accuracy(members) if members else 0.0
     queue = [(-math.inf, m) for m, cost in enumerate(costs) if cost > 0]
-    while now < want - EQUAL and queue:
-        if len(members) < FEW:
+    while now < want - ROUNDING and queue:
+        if len(members) < FEW_MEMBERS:
             queue = [(-math.inf, m) for _, m in queue]
         m, with_it = _next(accuracy, costs, queue, members, now)
         if with_it <= now:
             return None
         members, now = members | {m}, with_it
-    return members if now >= want - EQUAL else None
+    return members if now >= want - ROUNDING else None
 
 
 def _next(

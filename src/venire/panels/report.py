@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from venire.display import block, facts, table
 from venire.errors import InputError
 from venire.estimators.auto import Auto
-from venire.estimators.families import COPIES, Families
+from venire.estimators.families import COPY_CORRELATION, Families
 from venire.estimators.intervals import implied_intervals
 from venire.estimators.screening.clones import CloneGroup
 from venire.labels import LabelTable
@@ -34,7 +34,7 @@ from venire.panels.yardstick import (
 )
 
 #: The most replays whose verdicts are kept.
-KEPT: Final = 256
+KEPT_REPLAYS: Final = 256
 
 
 class Replayed:
@@ -84,7 +84,7 @@ class Replayed:
         if not some:
             return np.zeros((len(self.table.items), len(self.table.classes)))
         if some not in self._kept:
-            if len(self._kept) >= KEPT:
+            if len(self._kept) >= KEPT_REPLAYS:
                 self._kept.pop(next(iter(self._kept)))
             self._kept[some] = verdicts_of(self.fit(some))
         return self._kept[some]
@@ -99,7 +99,7 @@ class Replayed:
 LOSE: Final = 0.005
 
 #: Standard errors by which it must be better without a labeler to say that it does harm.
-EVIDENT: Final = 2.0
+EVIDENT_ERRORS: Final = 2.0
 
 Names = tuple[Hashable, ...]
 
@@ -358,7 +358,7 @@ class _Choice:
             now = self.replayed.verdicts(members)
             gains = {m: rule.change(now, self.replayed.verdicts(members - {m})) for m in members}
             worst = max(members, key=lambda m: gains[m].value)
-            if gains[worst].value <= EVIDENT * gains[worst].error:
+            if gains[worst].value <= EVIDENT_ERRORS * gains[worst].error:
                 break
             members -= {worst}
         return members
@@ -402,7 +402,7 @@ def _members(
     given = np.bincount(table.labeler, minlength=len(table.labelers))
     intervals, gold = implied_intervals(told), told.told_skills_
     again = second_labels(fitted.posteriors_ if gold is None else told.unsettled_, told.confusions_)
-    same = tuple(group for group in fitted.clones_.groups if group.correlation >= COPIES)
+    same = tuple(group for group in fitted.clones_.groups if group.correlation >= COPY_CORRELATION)
     copies, family, similar = map(_others, (same, fitted.families_, fitted.suspects_))
     return tuple(
         PanelMember(

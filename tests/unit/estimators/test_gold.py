@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from venire.errors import InputError
 from venire.estimators import Anchored, Auto, Streaming, WeightedMajority
-from venire.estimators.gold import PANEL, SHRINK, gold_votes
+from venire.estimators.gold import PANEL_ITEMS, RECORD_LABELS, gold_votes
 from venire.labels import LabelTable
 
 NEAR_THE_VOTE = [WeightedMajority, Anchored, Auto]
@@ -111,11 +111,11 @@ def test_weights_by_gold_against_a_plain_loop(seed: int, number: int, classes: i
         for i in known
         if (matrix[i] >= 0).any()
     ]
-    mean = (sum(shares) + PANEL[0]) / (len(shares) + sum(PANEL))
+    mean = (sum(shares) + PANEL_ITEMS[0]) / (len(shares) + sum(PANEL_ITEMS))
     rates = []
     for m in range(4):
         mine = [hit for who, hit in pairs if who == m]
-        rates.append((sum(mine) + SHRINK * mean) / (len(mine) + SHRINK))
+        rates.append((sum(mine) + RECORD_LABELS * mean) / (len(mine) + RECORD_LABELS))
     assert np.allclose(told.rates, rates)
     for i, label in known.items():
         assert told.shares[i, label] == 1.0

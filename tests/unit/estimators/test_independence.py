@@ -16,9 +16,9 @@ from venire.estimators.anchor import agreements, capped, prior_votes
 from venire.estimators.auto import Auto, Basis
 from venire.estimators.families import weighted_posteriors, weighted_shares
 from venire.estimators.screening.independence import (
-    ENOUGH_SHARED,
-    FAINT_SHARED,
-    FEWEST_SHARED,
+    FAINT_MEAN_ITEMS,
+    MEAN_ITEMS,
+    PAIR_ITEMS,
     Pairs,
     beyond_noise,
     independence,
@@ -26,7 +26,7 @@ from venire.estimators.screening.independence import (
 from venire.estimators.streaming.state import (
     FEWEST_ITEMS,
     PARTS,
-    SHIFTED,
+    SHARE_ERRORS,
     changed_since,
     latest_shares,
 )
@@ -52,7 +52,7 @@ def plain_misfit(said: NDArray[np.int64], posteriors: Floats, confusions: Floats
                         for k in range(K)
                     )
                 )
-        if len(scores) >= FEWEST_SHARED:
+        if len(scores) >= PAIR_ITEMS:
             found.append(sum(scores) ** 2 / (sum(s**2 for s in scores) + 1e-9))
     return float(np.mean(found))
 
@@ -161,7 +161,7 @@ def test_the_latest_shares_are_those_of_plain_loops(
             break
         latest, apart = plain_shares(likely[first:])
         gain = apart + plain_shares(likely[begin:first])[1] - plain_shares(likely[begin:])[1]
-        if 2 * math.sqrt(max(gain, 0.0)) > math.sqrt(2 * K - 3) + SHIFTED:
+        if 2 * math.sqrt(max(gain, 0.0)) > math.sqrt(2 * K - 3) + SHARE_ERRORS:
             begin, expected = first, latest
     found = latest_shares(labels, rows, np.full(K, 1 / K))
     assert found == pytest.approx(expected)
@@ -209,7 +209,7 @@ def test_contrary_camps_are_told_apart_with_few_items_in_common() -> None:
     for seed in (1, 2, 3):
         said = noise_and_camps(seed)[1][:40]
         camps = Auto().fit(LabelTable.from_matrix(said, 2))
-        assert FAINT_SHARED <= camps.independence_.shared < ENOUGH_SHARED
+        assert FAINT_MEAN_ITEMS <= camps.independence_.shared < MEAN_ITEMS
         assert camps.basis_ is Basis.EM
         said[:, 7:] = np.where(said[:, 7:] >= 0, 1 - said[:, 7:], -1)
         assert Auto().fit(LabelTable.from_matrix(said, 2)).basis_ is Basis.NEAR

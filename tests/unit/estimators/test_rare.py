@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.estimators import rare_reference as reference
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
-from venire.estimators import Anchored, anchored
+from venire.estimators import Anchored, anchor
 from venire.estimators.anchor import agreed_shares, clearly_rarer, purity, unmixed
 from venire.estimators.families import weighted_posteriors
 from venire.estimators.gold import gold_votes
@@ -32,7 +32,7 @@ def world(share: float, seed: int, items: int = 900, labels: int = 4) -> tuple[L
 def without(table: LabelTable, monkeypatch: pytest.MonkeyPatch) -> Anchored:
     """What is found near the vote alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(anchored, "clearly_rarer", lambda *_: False)
+        patch.setattr(anchor, "clearly_rarer", lambda *_: False)
         return Anchored().fit(table)
 
 

@@ -16,9 +16,10 @@ from venire.errors import InputError
 from venire.estimators import Auto
 from venire.estimators.truth import calibration
 from venire.estimators.truth import mixture as module
-from venire.estimators.truth.logit import fit_logit, softmax
+from venire.estimators.truth.logit import fit_logit
 from venire.estimators.truth.mixture import mixture_by_gold
 from venire.labels import LabelTable
+from venire.tools.arrays import softmax
 
 
 def plain_height(w: Any, x: Any, truth: Any, mean: Any, spread: Any) -> float:
@@ -86,16 +87,20 @@ def plain_evidence(said: Any, known: Any, aggregates: Any) -> list[float]:
         there = (said >= 0).any(axis=1)
         x = x / math.sqrt((x[there] ** 2).sum() / there.sum() / (K - 1))
         prior = [
-            math.exp(-((math.log(u / module.SLOPE[0]) / module.SLOPE[1]) ** 2) / 2)
+            math.exp(-((math.log(u / module.SLOPE_PRIOR[0]) / module.SLOPE_PRIOR[1]) ** 2) / 2)
             for u in module.SLOPES
         ]
         fits = []
         for u, p in zip(module.SLOPES, prior, strict=True):
             made = (1 - module.DOUBT) * softmax(u * x) + module.DOUBT / K
             fits.append(p / sum(prior) * math.prod(made[i, known[i]] for i in gold))
-        mass = module.AGGREGATES * (module.DEFAULT if a == 0 else 1) / (module.DEFAULT + 1)
+        mass = (
+            module.AGGREGATE_MASS
+            * (module.DEFAULT_FACTOR if a == 0 else 1)
+            / (module.DEFAULT_FACTOR + 1)
+        )
         if a == 0:  # a part of the mass of taught votes, which need more items
-            mass += module.TAUGHT * (1 - len(gold) / module.FULL)
+            mass += module.TAUGHT_MASS * (1 - len(gold) / module.ENOUGH_GOLD)
         evidence.append(mass * sum(fits))
     return evidence
 
@@ -134,7 +139,7 @@ def test_a_labeler_is_weighed_as_an_urn() -> None:
             panel = np.array([(said == label).sum() / 2] * 2) + 0.1 + 0.5 * np.eye(2)[label]
             alone = alone + 2 * panel / panel.sum()
             good = np.where(np.arange(2) == label, 0.85, 0.15)
-            prior[label] = module.PSEUDO * (0.5 * alone / alone.sum() + 0.5 * good)
+            prior[label] = module.TABLE_LABELS * (0.5 * alone / alone.sum() + 0.5 * good)
         chance = 1.0
         for i in range(12):
             urn = prior[said[i, m]]
@@ -190,10 +195,12 @@ def test_items_that_were_asked_weigh_less() -> None:
     )
     assert drawn is not None
     assert asked is not None
-    mass = module.AGGREGATES / (module.DEFAULT + 1) * np.array([module.DEFAULT, 1.0])
-    mass[0] += module.TAUGHT * (1 - drawn.gold / module.FULL)
+    mass = (
+        module.AGGREGATE_MASS / (module.DEFAULT_FACTOR + 1) * np.array([module.DEFAULT_FACTOR, 1.0])
+    )
+    mass[0] += module.TAUGHT_MASS * (1 - drawn.gold / module.ENOUGH_GOLD)
     odds = [np.log(one.weights[:2] / mass) for one in (drawn, asked)]
-    assert odds[1][0] - odds[1][1] == pytest.approx(module.ASKED * (odds[0][0] - odds[0][1]))
+    assert odds[1][0] - odds[1][1] == pytest.approx(module.ASKED_POWER * (odds[0][0] - odds[0][1]))
 
 
 def test_taught_votes_need_gold_labels_of_each_labeler() -> None:
@@ -204,12 +211,12 @@ def test_taught_votes_need_gold_labels_of_each_labeler() -> None:
     flat = np.full((20, 2), 0.5)
     found = mixture_by_gold(table, np.array([i % 2 for i in range(20)]), ("flat",), [flat])
     assert found is not None
-    assert found.weights[1:].sum() < module.TAUGHT / 2
+    assert found.weights[1:].sum() < module.TAUGHT_MASS / 2
 
 
 def plain_ceiling(sure: Any, wrong: Any, of: float) -> float:
     """The highest bound among all sets of gold items that are at least as sure as some limit."""
-    every, of_wrong = calibration.PSEUDO
+    every, of_wrong = calibration.PRIOR_VERDICTS
     limits = [x for x in sure if x <= of] or [min(sure)]
     found = []
     for limit in limits:
@@ -222,15 +229,15 @@ def plain_mean(q: Any, gold: Any, truth: Any) -> Any:
     """The mean of (1 - h) q^t + h / K over the grid, by the probability of gold."""
     K, found, whole = q.shape[1], np.zeros(q.shape), 0.0
     steps = np.gradient(calibration.HAZARDS)
-    for heat in np.exp(calibration.HEATS):
+    for heat in np.exp(calibration.LOG_TEMPERATURES):
         for hazard, step in zip(calibration.HAZARDS, steps, strict=True):
 
             def made(p: Any, heat: float = heat, hazard: float = hazard) -> Any:
                 powers = p**heat
                 return (1 - hazard) * powers / powers.sum(axis=1, keepdims=True) + hazard / K
 
-            chance = math.exp(-((math.log(heat) / calibration.HEAT_SPREAD) ** 2) / 2)
-            chance *= step * math.exp(-hazard / calibration.HAZARD)
+            chance = math.exp(-((math.log(heat) / calibration.TEMPERATURE_SPREAD) ** 2) / 2)
+            chance *= step * math.exp(-hazard / calibration.MEAN_HAZARD)
             chance *= math.prod(made(gold)[i, k] for i, k in enumerate(truth))
             found, whole = found + chance * made(q), whole + chance
     return found / whole
@@ -246,7 +253,7 @@ def test_confidence_is_calibrated_as_in_plain_loops(seed: int, classes: int, siz
     found = calibration.fitted_calibration(gold, truth).applied(q)
     plain = plain_mean(q, gold, truth)
     assert np.allclose(found.sum(axis=1), 1.0)
-    if size < calibration.FEWEST:
+    if size < calibration.CEILING_GOLD:
         assert np.allclose(found, plain, atol=0.01)  # temperatures of no weight are left out
         return
     heard = plain_mean(gold, gold, truth)
@@ -274,12 +281,12 @@ def test_votes_taught_by_asked_items_abstain_where_nothing_is_contested(
     assert found is not None
     rows = module.candidate_rows(table, found, *aggregates)
     free = module.candidate_rows(table, replace(found, contested=None), *aggregates)
-    if drawn >= module.FULL:
+    if drawn >= module.ENOUGH_GOLD:
         assert found.contested is None
         return
     floored = np.maximum(aggregates[0], 1e-4)
     sure = [max(q) / sum(q) for q in floored.tolist()]
-    limit = np.quantile(sure[:10], module.CONTESTED)
+    limit = np.quantile(sure[:10], module.CONTESTED_SHARE)
     assert found.contested == pytest.approx(limit)
     for i in range(60):
         agree = aggregates[0][i].argmax() == aggregates[1][i].argmax()
@@ -292,7 +299,7 @@ def test_votes_taught_by_asked_items_abstain_where_nothing_is_contested(
 
 def plain_factor(logs: Any, truth: Any, before: float) -> float:
     """The factor by sums over a grid, without arrays."""
-    grid = [float(x) for x in calibration.FACTORS]
+    grid = [float(x) for x in calibration.LOG_FACTORS]
     middle = min(max(math.log(before), grid[0]), grid[-1])
     sure, heights = [], []
     for x in grid:

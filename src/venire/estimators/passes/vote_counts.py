@@ -13,19 +13,6 @@ from venire.tools.compiling import threaded
 
 Ints = NDArray[np.integer[Any]]
 
-#: How much stronger the dependence of labels is than the posteriors show, and the number of pairs
-#: of labels at which half of the observed dependence is believed.
-HIDDEN, FEW_PAIRS = 30.0, 300.0
-
-
-def certain_share(rho: float, pairs: float) -> float:
-    """What is left of the log-odds of labels whose errors correlate by `rho` over some pairs.
-
-    >>> round(certain_share(0.1, 300), 2), certain_share(-0.1, 300)
-    (0.4, 1.0)
-    """
-    return 1 / (1 + HIDDEN * max(rho, 0.0) * pairs / (pairs + FEW_PAIRS))
-
 
 @threaded()
 def vote_pass(start: Ints, labeler: Ints, said: Ints, weight: Floats, shares: Floats) -> None:

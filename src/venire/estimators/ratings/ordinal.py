@@ -32,7 +32,7 @@ from venire.estimators.passes.blocks import model_of
 from venire.estimators.ratings.agreement import alpha_of, coincidences
 from venire.labels.partitions import Partitions, Table, total
 from venire.labels.sources.truth import as_ordered, numbers_of
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, softmax
 
 #: Pairs of classes that would meet less often than this by chance are ignored.
 _FEWEST: Final = 10.0
@@ -254,25 +254,15 @@ class Ordinal(BaseEstimator):
         self.biases_, self.idle_ = raters.biases(), raters.idle()
         confusions = raters.confusions()
         skills = np.einsum("mkk,k->m", confusions, raters.priors)
-        return self._settle(table, skills, posteriors, None, monitor, confusions, raters.priors)
+        return self._settle(table, skills, posteriors, confusions, raters.priors, monitor=monitor)
 
     def _without_order(self, table: Table) -> Self:
         from venire.estimators.auto import Auto
 
         auto = Auto(seed=self.seed, threads=self.threads).fit(table)
-        monitor = Monitor(0.0, auto.n_iter_)
-        monitor.history = list(auto.history_)
-        monitor.reason = "converged" if auto.converged_ else "max_iter"
         self.biases_ = self.idle_ = np.full(len(table.labelers), np.nan)
-        return self._settle(
-            table,
-            auto.competences_,
-            auto.posterior_rows(),
-            None,
-            monitor,
-            auto.confusions_,
-            auto.priors_,
-        )
+        found = auto.competences_, auto.posterior_rows(), auto.confusions_, auto.priors_
+        return self._settle(table, *found)
 
     @cached_property
     def medians_(self) -> dict[Hashable, Hashable]:
@@ -296,10 +286,7 @@ class _Raters:
     def learn(self, soft: Soft) -> float:
         """The M step; returns the largest change of a probability."""
         M, C = len(self.said), len(self._log_share)
-        fit = soft.labels.reshape(M, -1) @ self._logs.T + self._log_share
-        fit -= fit.max(axis=1, keepdims=True)
-        self.types = np.exp(fit)
-        self.types /= self.types.sum(axis=1, keepdims=True)
+        self.types = softmax(soft.labels.reshape(M, -1) @ self._logs.T + self._log_share)
         self._log_share = np.log((self.types.sum(axis=0) + _PSEUDO / C) / (M + _PSEUDO))
         priors = soft.items + 1
         self.priors = priors / priors.sum()

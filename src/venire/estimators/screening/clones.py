@@ -33,10 +33,10 @@ from venire.labels.table import drop_empty, keep_labels
 from venire.tools.arrays import Floats
 
 #: A pair that stands out by more than this is left out when the l are fitted.
-OUTLIER: Final = 3.0
+OUTLIER_Z: Final = 3.0
 
 #: Labelers whose pooled agreement is below this many standard errors say nothing about others.
-INFORMED: Final = 2.0
+INFORMED_ERRORS: Final = 2.0
 
 #: The l stay below this, so that a pair of perfect labelers still leaves room for errors.
 _MOST: Final = 0.98
@@ -107,7 +107,7 @@ def fit_panel(counts: PairCounts, min_overlap: int) -> Panel:
     l = _start(c, pairs, counts.shared)
     for _ in range(10):
         z = _standing_out(counts, l, a, b)
-        out = z > OUTLIER
+        out = z > OUTLIER_Z
         usable = weight.copy()
         usable[a[out], b[out]] = usable[b[out], a[out]] = 0.0
         better = _products(c, usable, l)
@@ -124,7 +124,7 @@ def _start(c: Floats, pairs: NDArray[np.bool_], shared: Floats) -> Floats:
     """Medians, which a group of copies does not move; over partners who know something."""
     counted = np.where(pairs, shared, 0.0)
     pooled = (counted * c).sum(axis=1) / np.sqrt(np.maximum(counted.sum(axis=1), 1))
-    informed = pooled > INFORMED
+    informed = pooled > INFORMED_ERRORS
     if informed.sum() < 3:
         informed[:] = True
     usable = pairs & informed

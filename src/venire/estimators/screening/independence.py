@@ -1,28 +1,29 @@
 r"""Do the labelers of a table err independently of each other? A goodness-of-fit test of EM.
 
-Dawid-Skene's model says that, given the class of an item, nothing makes labels alike. Where
-labelers share errors (judges on one model), where some know another kind of item than others, or
-where labelers change, EM takes what a group has in common for the truth, and then other pairs of
-labelers are alike in ways that it does not predict. With q_ik the posterior of item i and C_akl how
+In Dawid and Skene's model labels of an item have nothing in common but its class. Where labelers
+share errors (judges on one model), where some know one kind of item and some another, or where
+labelers change, EM takes what a group has in common for the truth. Then other pairs of labelers
+agree more, or less, than it predicts. With q_ik the posterior of item i and C_akl how
 often a says l of class k, the score of a pair,
 
     s_ab = sum_i sum_k q_ik sum_l (1[a says l] - C_akl) (1[b says l] - C_bkl),
 
-is the derivative of the log-likelihood in a dependence of a and b that leaves the labels of each as
-they are. If errors are independent its mean is 0 whoever was asked: also where labels were asked
-for because of what others had said of the item, as in streams and batches, since a likelihood does
-not depend on that. The *misfit* is the mean over pairs of s_ab^2 / sum_i s_iab^2, about 1.
+is the derivative of the log-likelihood by a dependence between a and b that does not change how
+often each says what. If errors are independent its mean is 0, whoever was asked for labels: also
+where somebody was asked because of what others had said of the item, as in streams and batches, as
+a likelihood does not depend on that. The *misfit* is the mean over pairs of
+s_ab^2 / sum_i s_iab^2, about 1.
 
-What it would be if labelers did err independently is found by fitting tables that are drawn from
-the model itself, with the same items and labelers (a parametric bootstrap), because the fit takes
-up part of every score. The difference is the *excess*: about 0 for independent errors, whatever the
-number of labelers, classes and labels.
+It is below 1 even if labelers err independently, because EM was fitted to these labels. So EM is
+also fitted to tables that are drawn from its own model, with the same items and labelers (a
+parametric bootstrap). The misfit less theirs is the *excess*: about 0 for independent errors,
+whatever the number of labelers, classes and labels.
 
-Where the excess is small, EM is right to trust its labelers; where it is not, no method that works
-from labels alone is safe, and the plain vote is the one that nobody's agreement can bend.
+Where the excess is small, EM may be used. Where it is large, no method that works from labels alone
+is safe, and the plain vote is the one that a group of labelers distorts least.
 
-Noise errs independently too, and EM finds experts in it. Where labels hardly agree beyond chance
-the fit must be one that noise does not have (`beyond_noise`).
+Labels that are pure noise are independent too, and EM finds experts among them. So where labels
+hardly agree beyond chance, EM must also fit them better than it fits noise (`beyond_noise`).
 """
 
 from __future__ import annotations
@@ -39,68 +40,73 @@ from venire.labels import LabelTable
 from venire.labels.partitions import Table, item_draws, label_draws, said_counts
 from venire.tools.arrays import Floats, Ints
 
-#: Up to this excess the errors pass for independent, from the other on they do not.
-INDEPENDENT: Final = 0.3
-DEPENDENT: Final = 1.0
+#: Errors are shown to be independent up to the first excess, and not to be above the second.
+SHOWN_EXCESS: Final = 0.3
+REFUTED_EXCESS: Final = 1.0
 
-#: Pairs with fewer items in common are not compared; with fewer in the mean nothing is shown.
-FEWEST_SHARED: Final = 3
-ENOUGH_SHARED: Final = 12.0
+#: A pair of labelers is compared if it has as many items in common; independence is tested if
+#: compared pairs have as many on average.
+PAIR_ITEMS: Final = 3
+MEAN_ITEMS: Final = 12.0
 
-#: Where labels hardly agree beyond chance the vote knows nothing either, and fewer in the mean are
-#: enough for an EM that is `beyond_noise`.
-FAINT_SHARED: Final = 6.0
+#: The same average where labels hardly agree beyond chance: the vote knows nothing there either,
+#: and EM must be `beyond_noise` as well.
+FAINT_MEAN_ITEMS: Final = 6.0
 
 #: In a panel of up to this size, a few who share errors may be the majority. There independence is
-#: not shown with fewer items in common, and an excess of two standard errors refutes it.
-SMALL_PANEL, MANY_SHARED = 9, 100.0
+#: shown only with this average number of common items, and refuted by an excess of two standard
+#: errors.
+SMALL_PANEL, SMALL_PANEL_ITEMS = 9, 100.0
 
-#: Tables that are drawn from the model: more where few pairs leave more to chance.
+#: How many tables are drawn from the model; more of them if there are fewer pairs than this.
 DRAWS, DRAWS_OF_FEW, FEW_PAIRS = 2, 4, 200
 
-#: How closely EM is followed on tables that were drawn; it starts from what they were drawn from.
-_ROUGHLY: Final = 1e-4
+#: The tolerance of EM on drawn tables, where it starts from the parameters that they have.
+_REFIT_TOL: Final = 1e-4
 
-#: How many standard errors the likelihood of EM is above that of noise where it knows something.
-CLEAR: Final = 3.0
+#: By how many standard errors EM must be more likely on the labels than on noise.
+NOISE_ERRORS: Final = 3.0
 
-#: The misfit of independent errors is seldom above this.
-USUAL: Final = 1.1
+#: Independent errors seldom have a larger misfit.
+USUAL_MISFIT: Final = 1.1
 
 
 class Independence(NamedTuple):
     """What the labels of pairs say about the independence of errors.
 
     `excess` is how much larger the misfit is than under independence; `pairs` of `labelers` were
-    compared, on `shared` items each in the mean, of which `least` were asked for.
+    compared, which have `shared` items in common on average; `least` are needed.
     """
 
     excess: float
     pairs: int
     shared: float
     labelers: int
-    least: float = ENOUGH_SHARED
+    least: float = MEAN_ITEMS
 
     @property
     def enough(self) -> bool:
         """Whether labelers have enough items in common to tell."""
-        return self.shared >= ENOUGH_SHARED
+        return self.shared >= MEAN_ITEMS
 
     @property
     def shown(self) -> bool:
-        """Whether labelers were seen to err independently."""
-        least = MANY_SHARED if self.small else self.least
-        return self.shared >= least and self.excess <= INDEPENDENT
+        """Whether the labels show that labelers err independently."""
+        least = SMALL_PANEL_ITEMS if self.small else self.least
+        return self.shared >= least and self.excess <= SHOWN_EXCESS
 
     @property
     def refuted(self) -> bool:
-        """Whether labelers were seen not to; a mean of squares varies by the root of 2 / pairs."""
+        """Whether the labels show that they do not.
+
+        Of two standard errors in a small panel: that of a mean of squares is sqrt(2 / pairs).
+        """
         chance = 2 * float(np.sqrt(2 / max(self.pairs, 1)))
-        return self.enough and self.excess > (chance if self.small else DEPENDENT)
+        return self.enough and self.excess > (chance if self.small else REFUTED_EXCESS)
 
     @property
     def small(self) -> bool:
-        """Whether a few who share errors could be the panel's majority."""
+        """Whether a few labelers who share errors could be the majority of the panel."""
         return self.labelers <= SMALL_PANEL
 
 
@@ -109,7 +115,7 @@ UNKNOWN: Final = Independence(np.nan, 0, 0.0, 0)
 
 
 def independence(
-    labels: Table, seed: int = 0, threads: int | None = None, least: float = ENOUGH_SHARED
+    labels: Table, seed: int = 0, threads: int | None = None, least: float = MEAN_ITEMS
 ) -> Independence:
     """Test whether the labelers of a table err independently, with `least` items in common.
 
@@ -124,7 +130,7 @@ def independence(
     >>> independence(LabelTable.from_matrix(said)).refuted
     True
     """
-    table = manageable(labels, FEWEST_SHARED, seed)[0]
+    table = manageable(labels, PAIR_ITEMS, seed)[0]
     pairs = Pairs.of(table)
     seen = pairs.compared.size, pairs.shared, pairs.labelers, least
     if pairs.shared < least:
@@ -134,10 +140,11 @@ def independence(
         fitted = DawidSkene(threads=threads).fit(table)
         found = pairs.misfit(table.said, fitted.posteriors_, fitted.confusions_)
         few = pairs.compared.size < FEW_PAIRS
-        if found > 2 * USUAL + DEPENDENT or (found <= USUAL and not few):  # whatever chance makes
+        refuted = found > 2 * USUAL_MISFIT + REFUTED_EXCESS
+        if refuted or (found <= USUAL_MISFIT and not few):  # drawn tables would not change it
             return Independence(found - 1, *seen)
         refit = DawidSkene(
-            threads=threads, start=fitted.confusions_, prior=fitted.pseudo_labels_, tol=_ROUGHLY
+            threads=threads, start=fitted.confusions_, prior=fitted.pseudo_labels_, tol=_REFIT_TOL
         )
         drawn = []
         for draw in range(DRAWS_OF_FEW if few else DRAWS):
@@ -162,18 +169,19 @@ def beyond_noise(labels: Table, seed: int = 0, threads: int | None = None) -> bo
     >>> beyond_noise(LabelTable.from_matrix(rng.integers(2, size=(200, 6))))
     False
     """
-    table = manageable(labels, FEWEST_SHARED, seed)[0]
+    table = manageable(labels, PAIR_ITEMS, seed)[0]
     counts = said_counts(table).astype(np.float64)
     habits = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     nothing = float((counts * np.log(np.where(counts > 0, habits, 1.0))).sum())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # noise has many explanations
         gains = [
-            float(DawidSkene(threads=threads, tol=_ROUGHLY).fit(t).log_likelihood_ or 0.0) - nothing
+            float(DawidSkene(threads=threads, tol=_REFIT_TOL).fit(t).log_likelihood_ or 0.0)
+            - nothing
             for t in (table, *(_dealt(table, seed + 4 * draw) for draw in range(DRAWS)))
         ]
     usual = max(float(np.mean(gains[1:])), 1.0)
-    return gains[0] > usual + CLEAR * float(np.sqrt(usual))
+    return gains[0] > usual + NOISE_ERRORS * float(np.sqrt(usual))
 
 
 def _dealt(table: LabelTable, seed: int) -> LabelTable:
@@ -219,7 +227,7 @@ class Pairs(NamedTuple):
         places = np.concatenate(one), np.concatenate(two)
         who = table.labeler[places[0]].astype(np.int64), table.labeler[places[1]].astype(np.int64)
         counts = np.bincount(who[0] * M + who[1], minlength=M * M)
-        compared = np.flatnonzero(counts >= FEWEST_SHARED)
+        compared = np.flatnonzero(counts >= PAIR_ITEMS)
         shared = float(counts[compared].mean()) if compared.size else 0.0
         labelers = np.unique([compared // M, compared % M]).size
         return cls(table.item[places[0]], places, who, compared, shared, labelers)

@@ -17,17 +17,17 @@ from venire.labels.table import has_several, keep_labelers, several_labels
 from venire.tools.arrays import Floats
 
 #: A labeler who says one class with at least this share, in at least this many labels, is tested.
-MOSTLY: Final = 0.95
-FEWEST: Final = 8
+SUSPECT_SHARE: Final = 0.95
+SUSPECT_LABELS: Final = 8
 
 #: A constant labeler says another class with this probability.
 SLIP: Final = 0.02
 
 #: A class with this share of the others' votes is the obvious guess.
-COMMON: Final = 2 / 3
+COMMON_SHARE: Final = 2 / 3
 
 #: Labels are ignored only on evidence of at least 100 to 1.
-WANTED: Final = np.log(100.0)
+LOG_ODDS: Final = np.log(100.0)
 
 
 def find_constant(labels: Any) -> tuple[Any, ...]:
@@ -61,15 +61,15 @@ def constant_labelers(table: Table) -> NDArray[np.bool_]:
     """Whether each labeler of the table always says the same class."""
     K, counts = len(table.classes), said_counts(table)
     given = counts.sum(axis=1)
-    suspect = (given >= FEWEST) & (counts.max(axis=1) >= MOSTLY * given)
+    suspect = (given >= SUSPECT_LABELS) & (counts.max(axis=1) >= SUSPECT_SHARE * given)
     if not suspect.any() or not counts[~suspect].any():
         return np.zeros(len(given), np.bool_)
     favourite = counts.argmax(axis=1)
     share = counts[~suspect].sum(axis=0) / counts[~suspect].sum()
     joint = total(table, _beside_the_rest, suspect) + np.eye(K) + 1.0 / K
     like = joint / joint.sum(axis=1, keepdims=True)
-    evident = total(table, _evidence, like, suspect, favourite) > WANTED
-    return np.asarray(suspect & evident & (share[favourite] < COMMON))
+    evident = total(table, _evidence, like, suspect, favourite) > LOG_ODDS
+    return np.asarray(suspect & evident & (share[favourite] < COMMON_SHARE))
 
 
 def _votes(table: LabelTable, suspect: NDArray[np.bool_]) -> Floats:
@@ -114,11 +114,11 @@ def _evidence(
 FEWEST_LABELERS: Final = 3
 
 #: Agreement must exceed chance by this many standard errors before labelers are weighted.
-BEYOND_CHANCE: Final = 2.0
+CHANCE_ERRORS: Final = 2.0
 
 
 #: A labeler who contradicts the vote, in at least this many labels, is ignored.
-FEWEST_LABELS: Final = 20
+CONTRARY_LABELS: Final = 20
 
 
 class Screened(NamedTuple):
@@ -163,7 +163,7 @@ def screen(table: Table, gold: Gold | None = None) -> Screened:
     contrary = np.zeros(len(constant), np.bool_)
     told = gold_votes(heard, gold)
     obstacle, faint = _obstacle(heard)
-    if told is not None and told.given.sum() >= FEWEST_LABELS:
+    if told is not None and told.given.sum() >= CONTRARY_LABELS:
         obstacle, faint = None, False
     if obstacle is None:
         contrary = _contrary(heard, told)
@@ -183,11 +183,11 @@ def _contrary(table: Table, told: GoldVotes | None) -> NDArray[np.bool_]:
     """
     several = kept(table, several_labels, None if told is None else told.known)
     given = labels_given(several)
-    if not (given >= FEWEST_LABELS).any():
+    if not (given >= CONTRARY_LABELS).any():
         return np.zeros(len(given), np.bool_)
     start = "majority" if told is None else told.shares
     rows = DawidSkene(max_iter=0, start=start).fit(several).confusions_
-    return np.asarray((given >= FEWEST_LABELS) & (np.einsum("mkk->m", rows) <= 1.0))
+    return np.asarray((given >= CONTRARY_LABELS) & (np.einsum("mkk->m", rows) <= 1.0))
 
 
 def _obstacle(table: Table) -> tuple[str | None, bool]:
@@ -201,7 +201,7 @@ def _obstacle(table: Table) -> tuple[str | None, bool]:
     share = said.sum(axis=0) / said.sum()
     beyond, squares = total(table, _agreement, float((share**2).sum()))
     z = float(beyond / np.sqrt(squares)) if squares > 0 else 0.0
-    if z < BEYOND_CHANCE:
+    if z < CHANCE_ERRORS:
         return f"labels do not agree beyond chance ({z:.1f} standard errors)", True
     return None, False
 

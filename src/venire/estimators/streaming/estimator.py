@@ -31,12 +31,11 @@ from venire.estimators.streaming.state import (
     not_repeated,
     opinions,
     pick,
-    posteriors,
     watch,
 )
 from venire.labels import LabelTable, Names, Repeats
 from venire.paper.accuracy import clamp_confusions, one_coin
-from venire.tools.arrays import Bools, Floats, Ints
+from venire.tools.arrays import Bools, Floats, Ints, softmax
 
 
 class StreamViews(Parameters):
@@ -82,7 +81,7 @@ class StreamViews(Parameters):
         items, told = opinions(labels, *found[:2])
         logs = np.tile(np.log(found.priors), (len(wanted), 1))
         logs[np.searchsorted(wanted, items)] = told
-        out = posteriors(found.certainty * logs)
+        out = softmax(found.certainty * logs)
         for name, code in self.state.gold.items():
             place = int(np.searchsorted(wanted, self.state.items.get(name, -1)))
             if place < len(wanted) and wanted[place] == self.state.items.get(name, -1):
@@ -442,7 +441,7 @@ class Streaming(StreamViews):
         else:
             found = Found(clamp_confusions(fitted.rows_, RHO), fitted.shares_)
         _, logs = opinions(labels, *found[:2])
-        return found._replace(certainty=certainty(table, posteriors(logs)))
+        return found._replace(certainty=certainty(table, softmax(logs)))
 
     def add_gold(self, gold: Mapping[Any, Hashable]) -> Self:
         """Say what the class of items is; their labels then count as known to be right or wrong.

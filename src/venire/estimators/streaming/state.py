@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 
 from venire.estimators.base import TINY
 from venire.estimators.families import weighted_posteriors
-from venire.estimators.screening.independence import USUAL, Pairs
+from venire.estimators.screening.independence import USUAL_MISFIT, Pairs
 from venire.estimators.streaming.drift import DriftMonitor
 from venire.labels import Codes, LabelTable, Names, Repeats
 from venire.labels.table import slice_items
-from venire.tools.arrays import Floats, Ints
+from venire.tools.arrays import Floats, Ints, softmax
 
 #: Columns of a remembered label.
 ITEM, LABELER, SAID, WATCHED = range(4)
@@ -104,23 +104,13 @@ def opinions(labels: Ints, confusions: Floats, prior: Floats) -> tuple[Ints, Flo
     return items, logs
 
 
-def posteriors(logs: Floats) -> Floats:
-    """Logs as probabilities that sum to 1, row by row.
-
-    >>> posteriors(np.log([[1.0, 3.0]])).tolist()
-    [[0.25, 0.75]]
-    """
-    q = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(q / q.sum(axis=1, keepdims=True))
-
-
 def _told(labels: Ints, confusions: Floats) -> Floats:
     return np.log(confusions[labels[:, LABELER], :, labels[:, SAID]])
 
 
 def _others(labels: Ints, confusions: Floats, prior: Floats) -> Floats:
     items, logs = opinions(labels, confusions, prior)
-    return posteriors(logs[np.searchsorted(items, labels[:, ITEM])] - _told(labels, confusions))
+    return softmax(logs[np.searchsorted(items, labels[:, ITEM])] - _told(labels, confusions))
 
 
 def _order(confusions: Floats, prior: Floats) -> Ints:
@@ -147,16 +137,16 @@ def _witness(labels: Ints, place: Ints) -> Ints:
 PARTS: Final = (2, 4, 8, 16)
 
 #: Pairs must share this many of the latest items in the mean, and there must be this many items.
-SHARED: Final = 8.0
+MEAN_SHARED: Final = 8.0
 FEWEST_ITEMS: Final = 30
 
 #: Labelers, and class shares, that differ by this many standard errors have changed.
-CLEAR: Final = 4.0
-SHIFTED: Final = 3.0
+LABELER_ERRORS: Final = 4.0
+SHARE_ERRORS: Final = 3.0
 
 #: The excess of a misfit over what is usual is at least this if labelers have changed: scores of
 #: many pairs are not independent of each other, and vary by more than their number says.
-MORE: Final = 0.5
+LEAST_EXCESS: Final = 0.5
 
 #: Steps of EM for the class shares alone.
 _STEPS: Final = 10
@@ -182,12 +172,14 @@ def changed_since(table: LabelTable, confusions: Floats, priors: Floats) -> int 
             break
         latest = slice_items(table, first, items)
         pairs = Pairs.of(latest)
-        if pairs.shared < SHARED:
+        if pairs.shared < MEAN_SHARED:
             continue
         misfit = pairs.misfit(
             latest.said, weighted_posteriors(latest, confusions, priors, []), confusions
         )
-        if misfit > USUAL + max(MORE, CLEAR * np.sqrt(2 / pairs.compared.size)):
+        if misfit > USUAL_MISFIT + max(
+            LEAST_EXCESS, LABELER_ERRORS * np.sqrt(2 / pairs.compared.size)
+        ):
             found = first
     return found
 
@@ -218,7 +210,7 @@ def latest_shares(labels: Ints, confusions: Floats, priors: Floats) -> Floats:
             break
         shares, apart = _shares(logs[first:])
         gain = apart + _shares(logs[begin:first])[1] - together
-        if 2 * np.sqrt(max(gain, 0.0)) > usual + SHIFTED:
+        if 2 * np.sqrt(max(gain, 0.0)) > usual + SHARE_ERRORS:
             begin, found, together = first, shares, apart
     return found
 
@@ -227,7 +219,7 @@ def _shares(logs: Floats) -> tuple[Floats, float]:
     """The class shares of items, given how probable their labels are in each class; how likely."""
     shares = np.full(logs.shape[1], 1 / logs.shape[1])
     for _ in range(_STEPS):
-        mass = posteriors(logs + np.log(shares)).sum(axis=0) + 1.0
+        mass = softmax(logs + np.log(shares)).sum(axis=0) + 1.0
         shares = mass / mass.sum()
     return np.asarray(shares), float(np.logaddexp.reduce(logs + np.log(shares), axis=1).sum())
 
@@ -353,7 +345,7 @@ class StreamState:
 
     `classes` and `labelers` map names to codes, `items` maps the items in the window to numbers,
     the one that has waited longest for a label first. `labels` are those in the window (see
-    `remembered_labels`), `gold` the classes of items where they are known. `known` items were
+    the module), `gold` the classes of items where they are known. `known` items were
     numbered and `taken` labels accepted so far; the next drift check is made at `next_look` labels,
     against the beliefs in `looked`.
     """

@@ -6,7 +6,7 @@ prediction is the mean over what they may be, by how well each predicts the post
 items have without their own gold: not knowing how sure to be makes less sure.
 
 Then no verdict is surer than gold has shown such verdicts to be. Of the n gold items that are at
-least so sure, w are wrong; with PSEUDO, which are some labels of which some are wrong,
+least so sure, w are wrong; with PRIOR_VERDICTS, which are some labels of which some are wrong,
 
     the ceiling is 1 - (w + wrong) / (n + all),
 
@@ -21,28 +21,27 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from venire.estimators.truth.logit import softmax
-from venire.tools.arrays import Floats, Ints
+from venire.tools.arrays import Floats, Ints, softmax
 
 #: Log-temperatures tried, and the spread of their prior; shares of items on which everybody may be
 #: wrong, and the mean of their prior.
-HEATS: Final = np.linspace(np.log(0.25), np.log(5.0), 15)
-HEAT_SPREAD: Final = 0.4
+LOG_TEMPERATURES: Final = np.linspace(np.log(0.25), np.log(5.0), 15)
+TEMPERATURE_SPREAD: Final = 0.4
 HAZARDS: Final = np.array([0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16])
-HAZARD: Final = 0.08
+MEAN_HAZARD: Final = 0.08
 
 #: Temperatures of less weight than this are left out.
-TRACE: Final = 1e-3
+WEIGHT_FLOOR: Final = 1e-3
 
 #: The prior before any gold: a number of verdicts, and how many of them are wrong however sure
 #: they seem.
-PSEUDO: Final = (5.0, 1.0)
+PRIOR_VERDICTS: Final = (5.0, 1.0)
 
 #: The number of gold items from which on there is a ceiling.
-FEWEST: Final = 20
+CEILING_GOLD: Final = 20
 
 #: Of a confidence above the ceiling this much is kept, so that the order is.
-KEPT: Final = 1e-6
+EXCESS_KEPT: Final = 1e-6
 
 
 class Calibration(NamedTuple):
@@ -83,7 +82,7 @@ class Calibration(NamedTuple):
         sure = posteriors.max(axis=1)
         place = np.searchsorted(self.confidences, sure, side="right") - 1
         most = self.ceilings[np.maximum(place, 0)]
-        new = np.where(sure > most, most + KEPT * (sure - most), sure)
+        new = np.where(sure > most, most + EXCESS_KEPT * (sure - most), sure)
         scale = (1 - new) / np.maximum(1 - sure, 1e-12)
         best = np.arange(len(posteriors)), posteriors.argmax(axis=1)
         found = np.where((new < sure)[:, None], posteriors * scale[:, None], posteriors)
@@ -104,20 +103,20 @@ def fitted_calibration(posteriors: Floats, truth: Ints) -> Calibration:
     [[0.98, 0.02]]
     """
     K = posteriors.shape[1]
-    hot = softmax(np.exp(HEATS)[:, None, None] * np.log(np.maximum(posteriors, 1e-12)))
+    hot = softmax(np.exp(LOG_TEMPERATURES)[:, None, None] * np.log(np.maximum(posteriors, 1e-12)))
     told = hot[:, np.arange(len(truth)), truth]  # temperatures x items
     mixed = (1 - HAZARDS[:, None, None]) * told + HAZARDS[:, None, None] / K
-    prior = -((HEATS / HEAT_SPREAD) ** 2) / 2 - HAZARDS[:, None] / HAZARD
+    prior = -((LOG_TEMPERATURES / TEMPERATURE_SPREAD) ** 2) / 2 - HAZARDS[:, None] / MEAN_HAZARD
     prior = prior + np.log(np.gradient(HAZARDS))[:, None]
     height = np.log(mixed).sum(axis=2) + prior  # hazards x temperatures
     weight = softmax(height.ravel()).reshape(height.shape)
     each = weight.sum(axis=0)
-    kept = each > TRACE
+    kept = each > WEIGHT_FLOOR
     hazards = (HAZARDS @ weight)[kept] / each[kept]
-    found = np.exp(HEATS)[kept], hazards, each[kept] / each[kept].sum()
+    found = np.exp(LOG_TEMPERATURES)[kept], hazards, each[kept] / each[kept].sum()
     none = np.empty(0)
     plain = Calibration(*found, none, none)
-    if len(truth) < FEWEST:
+    if len(truth) < CEILING_GOLD:
         return plain
     return plain._replace(**_ceilings(plain.applied(posteriors), truth))
 
@@ -128,7 +127,7 @@ def most_shown(gold: int) -> float:
     >>> [round(most_shown(gold), 3) for gold in (0, 19, 20, 50, 100)]
     [1.0, 1.0, 0.96, 0.982, 0.99]
     """
-    return 1.0 if gold < FEWEST else 1 - PSEUDO[1] / (gold + PSEUDO[0])
+    return 1.0 if gold < CEILING_GOLD else 1 - PRIOR_VERDICTS[1] / (gold + PRIOR_VERDICTS[0])
 
 
 def _ceilings(posteriors: Floats, truth: Ints) -> dict[str, Floats]:
@@ -136,7 +135,7 @@ def _ceilings(posteriors: Floats, truth: Ints) -> dict[str, Floats]:
     sure = posteriors.max(axis=1)
     order = np.argsort(-sure, kind="stable")
     wrong = np.cumsum(posteriors.argmax(axis=1)[order] != truth[order])
-    ceilings = 1 - (wrong + PSEUDO[1]) / (np.arange(1, len(order) + 1) + PSEUDO[0])
+    ceilings = 1 - (wrong + PRIOR_VERDICTS[1]) / (np.arange(1, len(order) + 1) + PRIOR_VERDICTS[0])
     confidences, last = np.unique(sure[order][::-1], return_index=True)
     # at equal confidences all of them count
     ceilings = np.maximum.accumulate(ceilings[::-1][last])
@@ -145,7 +144,7 @@ def _ceilings(posteriors: Floats, truth: Ints) -> dict[str, Floats]:
 
 #: Factors on the log-odds that gold may show, and how far they may be from the one before: both as
 #: logarithms.
-FACTORS: Final = np.linspace(np.log(0.03), np.log(4.0), 50)
+LOG_FACTORS: Final = np.linspace(np.log(0.03), np.log(4.0), 50)
 FACTOR_SPREAD: Final = 1.0
 
 
@@ -163,18 +162,18 @@ def certainty_by_gold(logs: Floats, truth: Ints, before: float) -> float:
     >>> [round(certainty_by_gold(logs, truth, 0.1), 1) for truth in (all_right, some_wrong)]
     [1.7, 0.5]
     """
-    centre = np.clip(np.log(before), FACTORS[0], FACTORS[-1])
-    hot = softmax(np.exp(FACTORS)[:, None, None] * logs)
+    centre = np.clip(np.log(before), LOG_FACTORS[0], LOG_FACTORS[-1])
+    hot = softmax(np.exp(LOG_FACTORS)[:, None, None] * logs)
     told = np.log(np.maximum(hot[:, np.arange(len(truth)), truth], 1e-300)).sum(axis=1)
-    weight = softmax(told - ((FACTORS - centre) / FACTOR_SPREAD) ** 2 / 2)
+    weight = softmax(told - ((LOG_FACTORS - centre) / FACTOR_SPREAD) ** 2 / 2)
     sure = hot.max(axis=2).mean(axis=1)  # does not fall as the factor rises
-    return float(np.exp(np.interp(weight @ sure, sure, FACTORS)))
+    return float(np.exp(np.interp(weight @ sure, sure, LOG_FACTORS)))
 
 
 #: A row of a confusion matrix was learned from as many labels more than were seen, and has no
 #: smaller entry than this.
-ROW_PSEUDO: Final = 2.0
-LEAST: Final = 0.01
+ROW_LABELS: Final = 2.0
+ENTRY_FLOOR: Final = 0.01
 
 
 def without_own_gold(
@@ -220,7 +219,7 @@ def without_own_gold(
     own = np.flatnonzero(place[items] >= 0)
     where, who, what = place[items[own]], labelers[own], said[own]
     told = confusions[who, truth[where], what]
-    number = seen[who, truth[where]] + ROW_PSEUDO
-    alone = np.maximum(LEAST, (told * number - 1) / (number - 1))
+    number = seen[who, truth[where]] + ROW_LABELS
+    alone = np.maximum(ENTRY_FLOOR, (told * number - 1) / (number - 1))
     np.add.at(found, (where, truth[where]), np.log(np.minimum(alone, told)) - np.log(told))
     return found

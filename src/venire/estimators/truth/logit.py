@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from venire.tools.arrays import Floats, Ints
+from venire.tools.arrays import Floats, Ints, softmax
 
 #: Newton steps; a handful is enough, since the penalised likelihood is concave.
 STEPS: Final = 50
@@ -62,16 +62,6 @@ def fit_logit(features: Floats, offset: Floats, truth: Ints, mean: Floats, sprea
     evidence = height + (float(np.log(precision).sum()) - determinant) / 2
     covariance = np.asarray(np.linalg.inv(curvature), np.float64)
     return Logit(weights, evidence, _left_out(z, features, truth, covariance))
-
-
-def softmax(scores: Floats) -> Floats:
-    """Probabilities that are proportional to the exponentials, along the last axis.
-
-    >>> softmax(np.log([[3.0, 1.0]])).tolist()
-    [[0.75, 0.25]]
-    """
-    odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
 
 
 def log_sums(values: Floats, axis: int) -> Floats:

@@ -4,28 +4,29 @@ Labels alone cannot tell which is right where explanations differ: the vote, EM,
 knows better than all. Gold can. The candidates are
 
 - each *aggregate*: softmax of u x, with x its log-posteriors scaled to size 1, and u on a grid with
-  a log-normal prior, so that what counts is the order of its verdicts and not how sure it claims to
-  be;
-- each *labeler* alone: truth given what it said, a table with a Dirichlet prior that is half what
-  labels alone say of it and half a labeler who is right in .85; where it gave no label it abstains,
-  and the default speaks;
-- *votes taught by gold*: a logistic regression on all aggregates and all labelers' labels, with the
-  classes' shares (`fit_logit`); one whose weights can move a little, one whose can move far. A
-  label counts as its difference to the shares of the item's votes: some labelers can gain against
-  the others, and a few gold items on which all err cannot turn everybody round.
+  a log-normal prior, so that it counts which items it is surer of, and not how sure it says it is;
+- each *labeler* alone: the probability of each class given what it said, with a Dirichlet prior
+  that is half what labels alone say of this labeler and half a labeler who is right with
+  probability 0.85. Where it gave no label, the default decides;
+- *votes taught by gold*: logistic regressions on the aggregates, the labels and the class shares
+  (`fit_logit`), one with a narrow prior of the labelers' weights and one with a wide prior. A label
+  counts by how it differs from the item's other votes. So gold can raise some labelers above the
+  others, but a few gold items on which all labelers err cannot make all weights negative.
 
-Each has a prior mass, that of labelers divided by their number, so that hundreds of them do not
-drown the aggregates. The weight of a candidate is its prior mass times the probability it gives to
-gold, integrated over what it learns (its evidence), so learning more is not an advantage in itself.
+Each candidate has a prior mass. That of the labelers is divided by their number, so that hundreds
+of them do not outweigh the aggregates. The weight of a candidate is its prior mass times its
+evidence: the probability it gives to gold, averaged over its own parameters. So a candidate with
+more parameters has no advantage.
 
 Posteriors are the weighted mean; how sure to be is learned from the posteriors that gold items have
 without their own gold (`venire.estimators.truth.calibration`).
 
-Gold items that were *asked* (`venire ask`) are those on which explanations differ, and no sample of
-all items. They weigh the candidates, with their evidence to the power of ASKED; the class shares
-of the taught votes and the calibration are learned without them. A vote that they taught has seen
-contested items only: where all aggregates agree, and the default is surer than on CONTESTED of the
-asked items, it abstains and the default speaks, until FULL items were drawn at random.
+Gold items that were *asked* (`venire ask`) are those on which explanations differ, and not a random
+sample. They count for the weights of the candidates, with their evidence to the power of
+ASKED_POWER; the class shares of the taught votes, and the calibration, are learned without them. A
+taught vote that learned from asked items knows contested items only. So the default decides where
+all aggregates agree and it is surer than on CONTESTED_SHARE of the asked items, until ENOUGH_GOLD
+items were drawn at random.
 """
 
 from __future__ import annotations
@@ -39,56 +40,57 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from venire.estimators.truth.calibration import Calibration, fitted_calibration
-from venire.estimators.truth.logit import Logit, fit_logit, log_sums, softmax
+from venire.estimators.truth.logit import Logit, fit_logit, log_sums
 from venire.estimators.votes import soft_counts
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Table, each, pieces, total
-from venire.tools.arrays import Floats, Ints
+from venire.tools.arrays import Floats, Ints, softmax
 
-#: With more gold items than this, only this number, evenly spread, is learned from: by then every
-#: weight is known, and a stream that learns anew all the time must not slow down.
+#: At most this number of gold items, evenly spread, is learned from: by then every weight is known,
+#: and a stream learns anew again and again.
 MOST_GOLD: Final = 1000
 
-#: A posterior below this is as good as 0: one that is wrong must not be beyond repair.
-LEAST: Final = 1e-4
+#: Posteriors of aggregates are raised to at least this: with a 0 for the true class, no other
+#: candidate and no slope could make up for it.
+POSTERIOR_FLOOR: Final = 1e-4
 
 #: Prior masses: of aggregates, of labelers alone, of votes taught by gold; among the aggregates
-#: the default has DEFAULT times the mass of another.
-AGGREGATES: Final = 0.6
-LABELERS: Final = 0.15
-TAUGHT: Final = 0.25
-DEFAULT: Final = 9.0
+#: the default has DEFAULT_FACTOR times the mass of another.
+AGGREGATE_MASS: Final = 0.6
+LABELER_MASS: Final = 0.15
+TAUGHT_MASS: Final = 0.25
+DEFAULT_FACTOR: Final = 9.0
 
-#: With fewer gold items than this, or fewer gold labels of a labeler on average, a part of the mass
-#: of the taught votes is the default's.
-FULL: Final = 20
-OFTEN: Final = 3.0
+#: With fewer gold items than the first, or fewer gold labels of a labeler on average than the
+#: second, a part of the mass of the taught votes goes to the default.
+ENOUGH_GOLD: Final = 20
+ENOUGH_EACH: Final = 3.0
 
 #: Slopes of the scaled log-posteriors, and their log-normal prior: median and spread.
 SLOPES: Final = np.exp(np.linspace(np.log(0.12), np.log(12.0), 14))
-SLOPE: Final = (1.5, 0.8)
+SLOPE_PRIOR: Final = (1.5, 0.8)
 
-#: A labeler's table: pseudo-labels in each row, the share of them of a good labeler, how good.
-PSEUDO: Final = 6.0
-GOOD: Final = (0.5, 0.85)
+#: The prior of a labeler's table: pseudo-labels in each row; the share of them that a good labeler
+#: gave, and with which probability that one is right.
+TABLE_LABELS: Final = 6.0
+GOOD_LABELER: Final = (0.5, 0.85)
 
-#: Spreads of the weights of a taught vote: of aggregates, of classes, and, two candidates, of
-#: labelers where there are nine labels an item (less with more of them).
+#: Prior spreads of the weights of a taught vote: of aggregates and of classes; and of labelers, for
+#: each of the two taught votes, with USUAL_LABELS labels an item (with more labels it is less).
 SPREADS: Final = (0.3, 0.7)
-REACH: Final = (0.5, 1.5)
-USUAL: Final = 9.0
+LABELER_SPREADS: Final = (0.5, 1.5)
+USUAL_LABELS: Final = 9.0
 
 #: Labelers whose weight a taught vote learns: those with most gold labels.
 MOST_TAUGHT: Final = 200
 
-#: The power of the evidence of items that were asked: all explanations are at their worst on these,
-#: each in its own way, so what they give to the truth differs by more than it would elsewhere.
-ASKED: Final = 0.7
+#: The power of the evidence of asked items: explanations differ on these by more than elsewhere.
+ASKED_POWER: Final = 0.7
 
-#: Where the default is surer than on this share of the asked items, an item is not like them.
-CONTESTED: Final = 0.75
+#: An item is contested unless the default is surer of it than of this share of the asked items.
+CONTESTED_SHARE: Final = 0.75
 
-#: No candidate is surer than this share allows: it is spread over all classes.
+#: The share of every candidate's probability that is spread over all classes.
 DOUBT: Final = 0.01
 
 
@@ -186,15 +188,14 @@ def weighed(
     votes = _taught(sample, plain.slopes, float(sizes[0] / max(sizes[1], 1)))
     tables = _Tables(sample, total(table, soft_counts, aggregates[0]), plain)
     heard = max(np.unique(sample.labeler).size, 1)
-    enough = min(1.0, len(sample.truth) / FULL, len(sample.labeler) / heard / OFTEN)
-    masses = np.concatenate(
-        [_masses(len(names)), np.full(len(REACH), enough * TAUGHT / len(REACH))]
-    )
-    masses[0] += (1 - enough) * TAUGHT
+    enough = min(1.0, len(sample.truth) / ENOUGH_GOLD, len(sample.labeler) / heard / ENOUGH_EACH)
+    each_taught = enough * TAUGHT_MASS / len(votes)
+    masses = np.concatenate([_masses(len(names)), np.full(len(votes), each_taught)])
+    masses[0] += (1 - enough) * TAUGHT_MASS
     evidence = np.concatenate([plain.evidence, [vote.evidence for vote in votes]])
-    power = 1 - (1 - ASKED) * float(sample.asked.mean()) if len(sample.truth) else 1.0
+    power = 1 - (1 - ASKED_POWER) * float(sample.asked.mean()) if len(sample.truth) else 1.0
     evidence = power * evidence + np.log(np.maximum(masses, 1e-300))
-    alone = power * tables.evidence + np.log(LABELERS / M)
+    alone = power * tables.evidence + np.log(LABELER_MASS / M)
     weights = softmax(np.concatenate([evidence, alone]))
     some, single = weights[: len(evidence)], weights[len(evidence) :]
     left_out = np.concatenate([plain.left_out, [_doubted(vote.left_out) for vote in votes]])
@@ -219,10 +220,10 @@ def weighed(
 
 def _contested(sample: Sample) -> float | None:
     """How sure the default is on the asked items, most of them; None if enough were drawn."""
-    if not sample.asked.any() or (~sample.asked).sum() >= FULL:
+    if not sample.asked.any() or (~sample.asked).sum() >= ENOUGH_GOLD:
         return None
     sure = softmax(sample.scores[0, sample.asked] * sample.scales[0]).max(axis=1)
-    return float(np.quantile(sure, CONTESTED))
+    return float(np.quantile(sure, CONTESTED_SHARE))
 
 
 class _Aggregates:
@@ -230,7 +231,7 @@ class _Aggregates:
 
     def __init__(self, sample: Sample) -> None:
         here = np.arange(len(sample.truth))
-        prior = -(((np.log(SLOPES) - np.log(SLOPE[0])) / SLOPE[1]) ** 2) / 2
+        prior = -(((np.log(SLOPES) - np.log(SLOPE_PRIOR[0])) / SLOPE_PRIOR[1]) ** 2) / 2
         prior = prior - log_sums(prior, 0)
         q = _doubted(softmax(SLOPES[None, :, None, None] * sample.scores[:, None]))
         told = np.log(q[:, :, here, sample.truth])  # aggregates x slopes x items
@@ -250,8 +251,8 @@ class _Tables:
         panel = said_by.sum(axis=0) + 0.1 + 0.5 * np.eye(K)
         alone = said_by + 2.0 * panel / panel.sum(axis=1, keepdims=True)
         alone /= alone.sum(axis=2, keepdims=True)
-        good = np.where(np.eye(K, dtype=np.bool_), GOOD[1], (1 - GOOD[1]) / (K - 1))
-        self.prior = PSEUDO * ((1 - GOOD[0]) * alone + GOOD[0] * good)
+        good = np.where(np.eye(K, dtype=np.bool_), GOOD_LABELER[1], (1 - GOOD_LABELER[1]) / (K - 1))
+        self.prior = TABLE_LABELS * ((1 - GOOD_LABELER[0]) * alone + GOOD_LABELER[0] * good)
         counts = np.zeros_like(self.prior)
         np.add.at(counts, (sample.labeler, sample.said, truth), 1.0)
         self.counts = self.prior + counts
@@ -259,7 +260,7 @@ class _Tables:
         own = (gammaln(self.counts) - gammaln(self.prior)).sum(axis=2)
         own += gammaln(self.prior.sum(axis=2)) - gammaln(self.counts.sum(axis=2))
         usual = np.log(default.left_out[0][np.arange(len(sample.truth)), sample.truth])
-        # Elsewhere the default speaks: its evidence, less its share of the labeler's items.
+        # On items that the labeler did not label, the evidence is that of the default.
         share = np.bincount(sample.labeler, usual[sample.item], minlength=len(soft))
         share = share / min(usual.sum(), -1e-12)
         self.evidence = own.sum(axis=1) + default.evidence[0] * (1 - share)
@@ -280,8 +281,8 @@ def _taught(sample: Sample, slopes: Floats, per_item: float) -> list[Logit]:
     mean = np.zeros(features.shape[2])
     mean[:A] = _masses(A) / _masses(A).sum()
     found = []
-    for reach in REACH:
-        spread = np.full(features.shape[2], reach * np.sqrt(USUAL / max(per_item, 1.0)))
+    for reach in LABELER_SPREADS:
+        spread = np.full(features.shape[2], reach * np.sqrt(USUAL_LABELS / max(per_item, 1.0)))
         spread[:A], spread[A : A + K] = SPREADS
         found.append(fit_logit(features, np.zeros((G, K)), sample.truth, mean, spread))
     return found
@@ -383,8 +384,8 @@ def _scores(
 def _masses(aggregates: int) -> Floats:
     """The prior masses of the aggregates, the default first."""
     masses = np.ones(aggregates)
-    masses[0] = DEFAULT
-    return np.asarray(AGGREGATES * masses / masses.sum())
+    masses[0] = DEFAULT_FACTOR
+    return np.asarray(AGGREGATE_MASS * masses / masses.sum())
 
 
 def _doubted(q: Floats) -> Floats:
@@ -424,7 +425,7 @@ def centred(posteriors: Floats) -> Floats:
     >>> centred(np.array([[0.5, 0.5], [0.9, 0.1]])).round(2).tolist()
     [[0.0, 0.0], [1.1, -1.1]]
     """
-    logs = np.log(np.maximum(posteriors, LEAST))
+    logs = np.log(np.maximum(posteriors, POSTERIOR_FLOOR))
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 #: What confidences rest on without gold.
 ALONE: Final = "by labels alone"
 
-#: A mix that differs by this number of standard errors has changed; classes of which this number
-#: of gold items is expected are looked at by themselves.
-SHIFTED: Final = 3.0
-FEWEST: Final = 5.0
+#: The mix of classes has changed if it differs by this number of standard errors. A class is
+#: compared by itself if that many gold items of it are expected, else together with others.
+MIX_ERRORS: Final = 3.0
+CLASS_GOLD: Final = 5.0
 
 #: Explanations with less weight than this are not named.
-NAMED: Final = 0.05
+NAMED_WEIGHT: Final = 0.05
 
 
 class Checked(NamedTuple):
@@ -66,7 +66,7 @@ class Checked(NamedTuple):
     @property
     def words(self) -> str:
         """What gold says, in two sentences."""
-        named = [f"{name} {w:.0%}" for name, w in self.explanations.items() if w >= NAMED]
+        named = [f"{name} {w:.0%}" for name, w in self.explanations.items() if w >= NAMED_WEIGHT]
         return (
             f"Verdicts are a mixture of explanations, by how well each predicts gold: "
             f"{', '.join(named)}. Of {self.gold:,} gold items {self.right:,.0f} are right without "
@@ -129,9 +129,9 @@ def another_mix(
     """How the verdicts on gold items differ from those on the rest, if not by chance.
 
     Verdicts of labels alone are counted by class. If gold was drawn at random from these items, the
-    two counts are alike, by Pearson's chi-square up to SHIFTED standard errors (Fisher's root).
-    Classes of which gold has fewer than FEWEST items by chance are one. Items that were asked are
-    no random sample, and are left out.
+    two counts are alike, by Pearson's chi-square up to MIX_ERRORS standard errors (Fisher's root).
+    Classes of which gold would have fewer than CLASS_GOLD items are counted as one. Items that were
+    asked are no random sample, and are left out.
 
     >>> from venire.labels import LabelTable
     >>> table = LabelTable.from_matrix([[0, 0]] * 150 + [[1, 1]] * 150)
@@ -144,7 +144,7 @@ def another_mix(
     """
     gold, rest = total(table, _by_class, known, posteriors, frozenset(asked))
     share = (gold + rest) / max(float((gold + rest).sum()), 1.0)
-    common = gold.sum() * share >= FEWEST
+    common = gold.sum() * share >= CLASS_GOLD
     if gold.sum() < 1 or rest.sum() < 1 or not common.any():
         return None
     cells = np.array([[*row[common], row[~common].sum()] for row in (gold, rest)])
@@ -153,7 +153,7 @@ def another_mix(
         return None
     usual = np.outer(cells.sum(axis=1), cells.sum(axis=0)) / cells.sum()
     square = float(((cells - usual) ** 2 / usual).sum())
-    if np.sqrt(2 * square) <= np.sqrt(2 * cells.shape[1] - 3) + SHIFTED:
+    if np.sqrt(2 * square) <= np.sqrt(2 * cells.shape[1] - 3) + MIX_ERRORS:
         return None
     shares = [row / row.sum() for row in (gold, rest)]
     k = int(np.argmax(np.abs(shares[0] - shares[1])))

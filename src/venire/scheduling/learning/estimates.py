@@ -47,7 +47,7 @@ from venire.estimators.base import BaseEstimator
 from venire.estimators.dependence import certainty
 from venire.estimators.families import merge_clones
 from venire.estimators.screening.clones import STRENGTH, CloneGroup
-from venire.estimators.screening.independence import INDEPENDENT
+from venire.estimators.screening.independence import SHOWN_EXCESS
 from venire.estimators.streaming.drift import DriftMonitor
 from venire.estimators.streaming.persistence import old_labels
 from venire.estimators.streaming.state import (
@@ -58,7 +58,6 @@ from venire.estimators.streaming.state import (
     latest,
     latest_shares,
     opinions,
-    posteriors,
     watch,
 )
 from venire.estimators.truth.calibration import certainty_by_gold, without_own_gold
@@ -66,7 +65,7 @@ from venire.estimators.voices import N_TONES
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence, clamp_confusions, one_coin
 from venire.scheduling.base import Learner
-from venire.tools.arrays import Bools, Floats, Ints
+from venire.tools.arrays import Bools, Floats, Ints, softmax
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -324,7 +323,7 @@ class Estimate:
             found = found._replace(prior=shares)
         matrices, shares = found.read(self.classes)
         items, logs = opinions(self.labels, matrices, shares)
-        sure = certainty(table, posteriors(logs))
+        sure = certainty(table, softmax(logs))
         rows = [row for row, item in enumerate(items.tolist()) if item in self.gold]
         if rows:
             truth = np.array([self.gold[item] for item in items[rows].tolist()], np.int64)
@@ -358,7 +357,7 @@ class Estimate:
             self.shown = Shown(fitted.confusions_, fitted.priors_, len(self.labels))
             self._relate(fitted.families_)
             return None
-        nearly = errors.excess <= INDEPENDENT + 2 * np.sqrt(2 / max(errors.pairs, 1))
+        nearly = errors.excess <= SHOWN_EXCESS + 2 * np.sqrt(2 / max(errors.pairs, 1))
         if before is None or self.gold or not nearly or len(self.labels) > 2 * before.labels:
             self.shown, self.kin = None, np.full(len(self.stated), -1)
             return None
@@ -509,7 +508,7 @@ def distinct_classes(
     if found is None or unknown or not len(labels):
         return np.zeros(classes, np.bool_)
     items, logs = opinions(labels, *found.read(classes))
-    q, gold = posteriors(logs), gold or {}
+    q, gold = softmax(logs), gold or {}
     known = np.isin(items, list(gold))
     q[known] = np.eye(classes)[[gold[item] for item in items[known].tolist()]]
     squares, sums = (q**2).sum(axis=0), q.sum(axis=0)
