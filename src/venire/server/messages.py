@@ -53,6 +53,27 @@ class SettingsVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchivedStream:
+    """A stream that is archived, since when, and what it holds."""
+
+    name: str
+    created_at: float
+    archived_at: float
+    exits: int
+    labels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A deleted stream, and what it held."""
+
+    stream: str
+    items: int
+    labels: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
 class ItemIn:
     """An item as a producer sends it; `payload` is passed on to labelers and never inspected."""
 
@@ -290,6 +311,48 @@ class ItemView:
     routed: tuple[RouteView, ...] = ()
     routed_from: tuple[RouteView, ...] = ()
     repeats: tuple[RepeatView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """An item whose payload was erased, and its size in bytes; 0 if it was erased before."""
+
+    stream: str
+    item: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSummary:
+    """An item in a listing: `excerpt` is the beginning of its text, or of its payload.
+
+    `verdict` and `confidence` are those of the exit, None while the item is open; `revised` is what
+    the verdict became since, if it did, and `gold` what somebody trusted said.
+    """
+
+    id: str
+    status: ItemStatus
+    excerpt: str
+    arrived_at: float
+    left_at: float | None
+    verdict: str | None
+    confidence: float | None
+    labels: int
+    reason: ExitReason | None
+    revised: str | None = None
+    gold: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsPage:
+    """Items, the latest arrival first; `next` is the cursor for more, None at the end.
+
+    A search for something rare may return few items, or none, and still have a `next`: it looked
+    for as long as one request may, and goes on from there.
+    """
+
+    items: tuple[ItemSummary, ...]
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from venire.model import Role
-from venire.server.admin_messages import AlarmsView, AlarmView, ItemsPage, ItemSummary, TrendsView
+from venire.server.admin_messages import AlarmsView, AlarmView, TrendsView
 from venire.server.edge.errors import RequestError
+from venire.server.messages import ItemsPage, ItemSummary
 from venire.server.reports.alarm_rules import OF_VERDICTS
 from venire.server.store import ItemSearch
 
 if TYPE_CHECKING:
+    from venire.server.admin_messages import AgreementView, LabelerView, LessonsView
     from venire.server.edge.access import Caller
     from venire.server.messages import (
         AuditsView,
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
         RevisionView,
         StreamView,
     )
-    from venire.server.panel_messages import AgreementView, LabelerView, LessonsView
     from venire.server.service import Service
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 from venire.errors import StateError, StoreDown
 from venire.model import StreamStatus
 from venire.server.actors import Actor, audit_row
-from venire.server.admin_messages import AuditView, Deleted, Erased, invitations_of
+from venire.server.admin_messages import AuditView, invitations_of
+from venire.server.messages import Deleted, Erased
 from venire.server.operations.history import erased_upto
 from venire.server.reports.explain import find
 from venire.server.runtime.students import kept_under, lessons_under

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from venire.errors import Conflict, InputError
 from venire.model import MOST_WEIGHT, ExitReason, ItemStatus
-from venire.server.admin_messages import ItemsPage, ItemSummary
-from venire.server.messages import Added, ItemIn
+from venire.server.messages import Added, ItemIn, ItemsPage, ItemSummary
 from venire.server.settings import LONGEST_ID
 from venire.server.store import ERASED, ItemRow, ItemSearch, Place, Storage
 from venire.server.store.contents import compact, digest_of

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from venire.audits.intervals import share_interval
 from venire.errors import InputError, NotFound
-from venire.server.panel_messages import (
-    AgreementView,
-    GoldAgreement,
-    PairAgreement,
-    SelfAgreement,
-)
+from venire.server.admin_messages import AgreementView, GoldAgreement, PairAgreement, SelfAgreement
 from venire.server.settings import Member, StreamSettings
 
 if TYPE_CHECKING:

@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from venire.audits.intervals import check_level
 from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
 from venire.model import ItemStatus, NoteKind
+from venire.server.admin_messages import (
+    ConfusionView,
+    LabelerView,
+    LessonsView,
+    PanelView,
+    RatesView,
+    WhatIfView,
+)
 from venire.server.messages import (
     EventView,
     ExitView,
@@ -22,14 +30,6 @@ from venire.server.messages import (
     ItemView,
     RevisionView,
     StreamView,
-)
-from venire.server.panel_messages import (
-    ConfusionView,
-    LabelerView,
-    LessonsView,
-    PanelView,
-    RatesView,
-    WhatIfView,
 )
 from venire.server.reports.alarm_rules import OF_VERDICTS
 from venire.server.reports.event_json import (

@@ -25,8 +25,14 @@ from venire.errors import (
 )
 from venire.model import ItemStatus, StreamStatus
 from venire.server.actors import PROGRAM, Actor, audit_row
-from venire.server.admin_messages import ArchivedStream
-from venire.server.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
+from venire.server.messages import (
+    Added,
+    ArchivedStream,
+    ItemIn,
+    ItemView,
+    SettingsVersion,
+    StreamView,
+)
 from venire.server.operations.items import Intake, contents, known_contents
 from venire.server.operations.reads import item_view, stream_view
 from venire.server.operations.routing import Graph, check_routes, graph_of

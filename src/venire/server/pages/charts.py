@@ -25,8 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from venire.server.admin_messages import Period
-from venire.server.panel_messages import Lesson
+from venire.server.admin_messages import Lesson, Period
 
 #: The size of a chart, and what is left around the drawing for numbers.
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 340, 150, 46, 4, 8, 22

@@ -13,6 +13,7 @@ from venire.errors import VenireError
 from venire.model import Role
 from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
+from venire.server.admin_messages import WhatIfView
 from venire.server.edge.answers import dumps
 from venire.server.edge.errors import error_of
 from venire.server.edge.guard import caller
@@ -22,7 +23,6 @@ from venire.server.pages.charts import plotly_address, student_charts, trend_cha
 from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.rendering import changed_settings
 from venire.server.pages.setting_fields import PRESETS, groups_of
-from venire.server.panel_messages import WhatIfView
 from venire.server.reports.alarm_rules import LEAST_CALLED
 from venire.server.settings import STREAM_NAME, StreamSettings
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from venire.server.admin_messages import GuaranteeView, ThresholdView
 from venire.server.messages import view
-from venire.server.panel_messages import GuaranteeView, ThresholdView
 from venire.server.reports.event_json import exit_view
 from venire.server.store.maintenance.guaranteed import Guaranteed, Tested, counted_in, judged_of
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from venire.errors import StateError
 from venire.labels import LabelTable
 from venire.panels import Estimate, PanelMember, PanelReport, panel_report
+from venire.server.admin_messages import Measured, PanelMemberView, PanelView
 from venire.server.messages import view
-from venire.server.panel_messages import Measured, PanelMemberView, PanelView
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from venire.audits.rates import Rate, precision_of, recall_of, share_of
 from venire.model import ItemStatus
-from venire.server.panel_messages import ClassRates, IntervalView, RatesView, RateView
+from venire.server.admin_messages import ClassRates, IntervalView, RatesView, RateView
 from venire.server.store import GoldRow, ItemRow, Storage
 
 #: How many of the latest exits are looked at, and the most classes.

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from venire.engine import Scheduler
 from venire.errors import InputError, StateError
 from venire.scheduling.by_name import learning_named, policy_named
+from venire.server.admin_messages import Compared, Measured, WhatIfView
 from venire.server.messages import view
-from venire.server.panel_messages import Compared, Measured, WhatIfView
 from venire.server.settings import of_body
 from venire.server.store import Storage, decode
 from venire.server.store.codec import SlotParts

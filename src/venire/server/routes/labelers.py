@@ -7,13 +7,19 @@ from typing import Annotated, Final
 
 from fastapi import Path, Query, Request
 
-from venire.server.admin_messages import InvitationView, NewInvitation
+from venire.server.admin_messages import (
+    AgreementView,
+    ConfusionView,
+    InvitationView,
+    LabelerView,
+    NewInvitation,
+    PanelView,
+)
 from venire.server.edge.access import Caller
 from venire.server.edge.blind import blind_for
 from venire.server.edge.bodies import InvitationBody, LabelerBody
 from venire.server.edge.parameters import Part, Stream, serves
 from venire.server.messages import StreamView
-from venire.server.panel_messages import AgreementView, ConfusionView, LabelerView, PanelView
 from venire.server.settings import Member
 
 WANT = "The accuracy wanted of the cheapest panel. By default that of all, less 0.005."

@@ -12,7 +12,7 @@ from fastapi import Depends, Header, Query, Request, Response
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
-from venire.server.admin_messages import AlarmsView, TrendsView
+from venire.server.admin_messages import AlarmsView, LessonsView, RatesView, TrendsView, WhatIfView
 from venire.server.edge.access import Caller
 from venire.server.edge.answers import event, follow, lines_answer
 from venire.server.edge.blind import Blind, blind_for
@@ -29,7 +29,6 @@ from venire.server.edge.parameters import (
     serves,
 )
 from venire.server.messages import Insights
-from venire.server.panel_messages import LessonsView, RatesView, WhatIfView
 from venire.server.store.maintenance.export import write_table
 
 SSE: Final = "text/event-stream"

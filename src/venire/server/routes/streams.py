@@ -14,7 +14,6 @@ from pydantic_core import to_json
 from venire.errors import FileError
 from venire.files.trees import parse_tree
 from venire.model import Role
-from venire.server.admin_messages import ArchivedStream, Deleted
 from venire.server.edge.access import Caller
 from venire.server.edge.answers import dumps
 from venire.server.edge.blind import Blind
@@ -31,7 +30,7 @@ from venire.server.edge.bodies import (
 from venire.server.edge.errors import RequestError
 from venire.server.edge.parameters import Part, Stream, serves
 from venire.server.edge.peers import all_streams
-from venire.server.messages import SettingsVersion, StreamView
+from venire.server.messages import ArchivedStream, Deleted, SettingsVersion, StreamView
 from venire.server.settings import StreamSettings, page_of
 
 #: Settings of a stream as people write them, by type, and the most bytes of them: YAML is slow.

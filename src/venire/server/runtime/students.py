@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from venire.errors import InputError, NotFound, StoreDown, StreamDown
 from venire.model import StreamStatus
 from venire.server.actors import audit_row
-from venire.server.panel_messages import Lesson
+from venire.server.admin_messages import Lesson
 from venire.server.runtime.chunks import run_chunk
 from venire.server.store import SetMeta, Storage
 from venire.server.stream.change_batch import Batch

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from venire.model import Labeler
-from venire.server.panel_messages import Lesson
+from venire.server.admin_messages import Lesson
 from venire.server.settings import StreamSettings
 from venire.student import Student, Taught
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.server.admin_messages import Period
+from venire.server.admin_messages import Lesson, Period
 from venire.server.pages.charts import (
     HEIGHT,
     WIDTH,
@@ -17,7 +17,6 @@ from venire.server.pages.charts import (
     student_charts,
     trend_charts,
 )
-from venire.server.panel_messages import Lesson
 
 SHARES = st.floats(0, 1)
 
