@@ -19,7 +19,7 @@ from venire.cli import main
 from venire.connectors.traces.phoenix import Phoenix
 from venire.connectors.traces.source import Found, give_verdicts
 from venire.errors import InputError
-from venire.tools.http.connections import ApiDown, ApiError
+from venire.tools.http import ApiDown, ApiError
 
 PHOENIX, MLFLOW = "VENIRE_PHOENIX_URL", "VENIRE_MLFLOW_URL"
 SKIP = "no server: start one, and set {}"

@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 from venire.client.calls import Awaiting, Blocking, Calls
 from venire.client.servers import Attempts, Settings, http_library
 from venire.client.wire import Answer, Call, ItemExit, ItemRevision
-from venire.tools.http.connections import Closing
+from venire.tools.http import Closing
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from venire.client.wire import Answer, Call, ServerError, Unreachable
 from venire.errors import InputError
-from venire.tools.http.retries import Backoff, retry_after
+from venire.tools.http import Backoff, retry_after
 from venire.tools.lazy import library
 
 #: Statuses after which the same request may succeed, ...

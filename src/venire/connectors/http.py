@@ -32,8 +32,19 @@ from venire.connectors.models.model import (
 from venire.errors import GaveUp, InputError, NotNow
 from venire.files.trees import check_number, check_text, check_url, check_whole
 from venire.model import rationale_of
-from venire.tools.http.connections import Closing, Connections, Lost, key_of
-from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong, fault_of
+from venire.tools.http import (
+    Closing,
+    Connections,
+    Halt,
+    Limits,
+    Lost,
+    Patience,
+    Reject,
+    Retry,
+    TooLong,
+    fault_of,
+    key_of,
+)
 
 LOG = logging.getLogger("venire.models")
 

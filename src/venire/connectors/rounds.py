@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple
 
 from venire.client import AsyncClient, ServerError, Unreachable
-from venire.tools.http.connections import ApiDown
+from venire.tools.http import ApiDown
 
 #: The settings of a stream that is made here: people take minutes, and few label everything.
 FOR_PEOPLE: Final = {

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.labels.table import LabelTable, Names
-from venire.tools.splitmix import mix
+from venire.tools.arrays import mix
 
 
 class Spread(ABC):

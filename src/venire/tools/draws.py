@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from venire.tools.arrays import GOLDEN, mix
 from venire.tools.compiling import inlined
-from venire.tools.splitmix import GOLDEN, mix
 
 _mix = inlined(mix)
 

@@ -22,7 +22,7 @@ from tests.integration.server.harness import Process, serving, until
 from venire.cli import main
 from venire.client import Client, ItemExit, ServerError, Work
 from venire.server.store import open_storage
-from venire.tools.http import retries
+from venire.tools import http
 
 KILLS = int(os.environ.get("VENIRE_KILLS", "3"))
 LABELERS = ("ann", "bob", "cat")
@@ -180,5 +180,5 @@ def test_nothing_acknowledged_is_lost(
     kind: str, new_url: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the server is up for moments only, which a patient client would miss
-    monkeypatch.setattr(retries, "LONGEST", 0.2)
+    monkeypatch.setattr(http, "LONGEST", 0.2)
     crash(new_url(kind), tmp_path)

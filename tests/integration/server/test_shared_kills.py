@@ -35,7 +35,7 @@ from tests.integration.server.test_sharing import health
 from tests.wire import FAULTS, Wire, wire_to
 from venire.cli import main
 from venire.server.store import open_storage
-from venire.tools.http import retries
+from venire.tools import http
 
 KILLS = int(os.environ.get("VENIRE_KILLS", "60"))
 SEED = int(os.environ.get("VENIRE_SEED", "26"))
@@ -259,7 +259,7 @@ def faults(count: int, draw: random.Random) -> list[str]:
 def test_nothing_acknowledged_is_lost_whatever_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retries, "LONGEST", 0.2)
+    monkeypatch.setattr(http, "LONGEST", 0.2)
     with running_postgres() as postgres:
         storage = new_database(postgres.get_uri(), "faults")
         with four(storage, tmp_path) as (servers, wires), ThreadPoolExecutor(16) as pool:

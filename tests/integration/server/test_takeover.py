@@ -19,7 +19,7 @@ from tests.integration.server.test_shared_kills import check_events
 from tests.integration.server.test_sharing import owner, several
 from venire.client import Work
 from venire.server.store import open_storage
-from venire.tools.http import retries
+from venire.tools import http
 
 
 def end(server: Process, how: signal.Signals, storage: str, servers: list[Process]) -> None:
@@ -40,7 +40,7 @@ def test_webhooks_and_events_go_on_when_servers_are_lost(
     new_url: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every exit is told at least once, every event once and in order, whoever owns the stream."""
-    monkeypatch.setattr(retries, "LONGEST", 0.2)
+    monkeypatch.setattr(http, "LONGEST", 0.2)
     storage = new_url("postgres")
     with ExitStack() as stack:
         receiver = stack.enter_context(receiving())

@@ -16,7 +16,7 @@ from venire.client.calls import Calls
 from venire.client.servers import Attempts, Servers, Settings
 from venire.client.wire import Answer, Call
 from venire.errors import InputError
-from venire.tools.http.retries import Backoff
+from venire.tools.http import Backoff
 
 A, B, C = "http://a:8400", "http://b:8400", "http://c:8400"
 GIVEN = [A, B, C]

@@ -18,8 +18,8 @@ import pytest
 from venire.connectors.http import Calling, HttpModel
 from venire.connectors.label_studio.studio import LabelStudio, StudioDown, StudioError
 from venire.errors import NotNow, VenireError
-from venire.tools.http import connections
-from venire.tools.http.connections import Connections, Lost
+from venire.tools import http
+from venire.tools.http import Connections, Lost
 
 Answer = tuple[int, dict[str, str], Iterator[bytes]]
 LIMIT = 1_000_000
@@ -114,7 +114,7 @@ def test_an_answer_of_a_model_has_a_limit_also_unpacked(
         asyncio.run(ask(url))
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert most < 5 * connections.MOST
+    assert most < 5 * http.MOST
 
 
 def test_an_answer_that_is_packed_all_the_same_is_read() -> None:
@@ -204,7 +204,7 @@ def test_pages_that_never_end_are_not_followed() -> None:
 
 
 def test_an_answer_of_label_studio_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_OF_PAGE", LIMIT)
+    monkeypatch.setattr(http, "MOST_OF_PAGE", LIMIT)
     packed = {"content-encoding": "gzip"}
     for headers, parts in ((dict[str, str](), endless), (packed, bomb)):
         with serving(partial(_said, 200, headers, parts)) as url:

@@ -29,8 +29,7 @@ from venire.connectors.judges.answers import tokens
 from venire.connectors.judges.cache import digest
 from venire.connectors.judges.config import JudgeConfig
 from venire.errors import FileError
-from venire.tools.http.connections import ApiDown, ApiError, JsonApi
-from venire.tools.http.retries import doubled
+from venire.tools.http import ApiDown, ApiError, JsonApi, doubled
 from venire.tools.untrusted import parse_json, scrubbed
 
 T = TypeVar("T")

@@ -40,8 +40,18 @@ from venire.connectors.judges.reading import (
     read_rationale,
 )
 from venire.errors import FetchError, InputError
-from venire.tools.http.connections import Closing, Connections, Lost, key_of
-from venire.tools.http.retries import Halt, Limits, Patience, Reject, Retry, TooLong
+from venire.tools.http import (
+    Closing,
+    Connections,
+    Halt,
+    Limits,
+    Lost,
+    Patience,
+    Reject,
+    Retry,
+    TooLong,
+    key_of,
+)
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from typing import Any
 from venire.connectors.judges.answers import Answer, JudgeFault, NoLabel, Usage, pooled
 from venire.connectors.judges.judge import Judge
 from venire.errors import InputError
-from venire.tools.http.connections import Closing
+from venire.tools.http import Closing
 
 
 @dataclass

@@ -33,7 +33,8 @@ from urllib.parse import urljoin
 
 from venire.errors import FetchError, InputError
 from venire.files.trees import BadKey
-from venire.tools.http.connections import PLAIN, TooLarge, content_of, resolve
+from venire.tools.hosts import resolve
+from venire.tools.http import PLAIN, TooLarge, content_of
 from venire.tools.lazy import library
 
 #: What a judge may say in place of a class, if its configuration has `not_sure`.

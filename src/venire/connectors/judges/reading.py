@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from venire.model import rationale_of
-from venire.tools.http.retries import Halt, Reject, Retry, fault_of
+from venire.tools.http import Halt, Reject, Retry, fault_of
 
 _THOUGHTS = re.compile(r"\A.*</think(?:ing)?>", re.S)
 _FENCE = re.compile(r"\A```\w*\n?(.*?)\n?```\Z", re.S)

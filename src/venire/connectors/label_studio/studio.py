@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from venire.tools.http.connections import ApiDown as StudioDown
-from venire.tools.http.connections import ApiError as StudioError
-from venire.tools.http.connections import JsonApi, are
+from venire.tools.http import ApiDown as StudioDown
+from venire.tools.http import ApiError as StudioError
+from venire.tools.http import JsonApi, are
 
 __all__ = ["FIELD", "LabelStudio", "StudioDown", "StudioError", "User", "holding"]
 

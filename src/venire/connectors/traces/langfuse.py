@@ -23,7 +23,7 @@ from venire.connectors.traces.source import (
     as_text,
 )
 from venire.model import rationale_of
-from venire.tools.http.connections import ApiError, JsonApi, are
+from venire.tools.http import ApiError, JsonApi, are
 
 QUEUES: Final = "/api/public/annotation-queues"
 TRACES: Final = "/api/public/traces"

@@ -21,7 +21,7 @@ from venire.connectors.traces.source import (
     bearer,
 )
 from venire.model import rationale_of
-from venire.tools.http.connections import ApiError, JsonApi, are
+from venire.tools.http import ApiError, JsonApi, are
 
 #: Where traces and experiments are.
 TRACES: Final = "/api/3.0/mlflow/traces"

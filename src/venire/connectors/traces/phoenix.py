@@ -21,7 +21,7 @@ from venire.connectors.traces.source import (
     bearer,
 )
 from venire.model import rationale_of
-from venire.tools.http.connections import JsonApi, are
+from venire.tools.http import JsonApi, are
 
 
 class Phoenix(JsonApi):

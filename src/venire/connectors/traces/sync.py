@@ -18,7 +18,7 @@ from venire.connectors import rounds
 from venire.connectors.rounds import Intake, Leaving, Rounds, ensure_stream
 from venire.connectors.traces.source import PAGE, Found, Note, Source, Trace, Verdict, explained
 from venire.errors import InputError
-from venire.tools.http.connections import ApiError
+from venire.tools.http import ApiError
 
 #: Pages that a round reads; the next one goes on behind them.
 PAGES: Final = 10

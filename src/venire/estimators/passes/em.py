@@ -22,10 +22,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.tools import splitmix
-from venire.tools.arrays import Floats, Ints
+from venire.tools import arrays
+from venire.tools.arrays import GOLDEN, Floats, Ints
 from venire.tools.compiling import inlined, threaded
-from venire.tools.splitmix import GOLDEN
 
 #: Items whose sigmoids are taken together.
 CHUNK: Final = 512
@@ -431,7 +430,7 @@ def count_pass(lengths: Ints, code: Codes, order: Codes, sums: Floats, posterior
     return float(order.size - lengths[0])
 
 
-mix = inlined(splitmix.mix)
+mix = inlined(arrays.mix)
 
 
 @threaded()

@@ -27,7 +27,7 @@ from venire.server.edge.errors import RequestError
 from venire.server.edge.settings import ServerSettings
 from venire.server.keys.identities import Person
 from venire.server.tokens import new_token
-from venire.tools.http.connections import ApiDown, ApiError, JsonApi
+from venire.tools.http import ApiDown, ApiError, JsonApi
 from venire.tools.lazy import library
 
 #: Seconds that somebody has to sign in, and that a request to the provider may take.

@@ -16,8 +16,8 @@ from venire.server.messages import ExitView, RevisionView
 from venire.server.settings import ServiceSettings
 from venire.server.store import WebhookRow
 from venire.server.webhooks.retry_schedule import MAX_RETRY_AFTER
-from venire.tools.http.connections import resolve
-from venire.tools.http.retries import retry_after
+from venire.tools.hosts import resolve
+from venire.tools.http import retry_after
 
 #: What the refusal of an address within a private network says.
 PRIVATE: Final = (

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from venire.model import DeliveryStatus
 from venire.server.store import DeliveryRow
-from venire.tools.http.retries import doubled
+from venire.tools.http import doubled
 
 #: The longest backoff between two attempts, in seconds, ...
 MAX_BACKOFF: Final = 3600.0

@@ -25,7 +25,7 @@ from venire.connectors.judges import (
 )
 from venire.connectors.judges import judge as judge_module
 from venire.errors import InputError
-from venire.tools.http import retries
+from venire.tools import http
 
 ITEM = {"id": "post-1", "text": "BUY now"}
 
@@ -167,7 +167,7 @@ def test_retry_after_is_kept_by_all_requests_of_the_judge() -> None:
 def test_a_server_that_is_always_over_its_limit_is_unavailable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retries, "PATIENCE", 0.5)
+    monkeypatch.setattr(http, "PATIENCE", 0.5)
     with judging(always="limited-ms") as server:
         (fault,) = ask(Judge(config(server)), ITEM)
     assert isinstance(fault, Unavailable)
@@ -297,7 +297,7 @@ def test_a_key_that_a_server_repeats_is_cut_out(
     status: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "sk-wrong")
-    monkeypatch.setattr(retries, "PATIENCE", 0.1)
+    monkeypatch.setattr(http, "PATIENCE", 0.1)
     with judging(key="sk-right", refuses=status) as server, caplog.at_level(logging.DEBUG):
         judge = Judge(config(server, api_key_env="SOME_KEY", num_retries=0))
         (fault,) = ask(judge, ITEM)

@@ -29,7 +29,7 @@ from venire.connectors.judges.answers import pooled
 from venire.connectors.judges.cache import digest
 from venire.connectors.judges.reading import classify, label_confidence, read_label
 from venire.errors import FileError, InputError
-from venire.tools.http.retries import Pacer, retry_after
+from venire.tools.http import Pacer, retry_after
 
 CLASSES = ["spam", "ok"]
 NAMES = st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1, max_size=8).map(str.strip)

@@ -17,7 +17,7 @@ from venire.batch.asking import close_labelers
 from venire.connectors.http import Calling, HttpModel
 from venire.connectors.label_studio_ml import LabelStudioBackend
 from venire.errors import GaveUp, InputError, NotNow
-from venire.tools.http import retries
+from venire.tools import http
 
 REQUEST = {"instances": "{{ items | map(attribute='text') | list }}"}
 BUDGET = vn.Budget(labels=300)
@@ -142,7 +142,7 @@ def test_an_item_that_is_refused_costs_its_batch_nothing() -> None:
 def test_a_path_that_leads_nowhere_stops_the_labeler_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retries, "_backoff", lambda so_far: 0.0)
+    monkeypatch.setattr(http, "_backoff", lambda so_far: 0.0)
     with modelling() as server:
         labeler = model(server, label="result.label")
         with pytest.raises(InputError, match="no label was bought"):

@@ -1,23 +1,21 @@
-"""Requests with limits of time and size, and the addresses that they may go to.
+"""What all that speaks HTTP shares: the client, webhooks, judges, models, connectors.
 
-**Where a webhook may be sent: to public addresses, not into the server's own network.**
-
-A name is resolved once, all of its addresses are checked, and the message goes to one of the
-checked addresses, so a name that resolves differently a moment later (DNS rebinding) changes
-nothing. Redirects are not followed.
+When a request is worth repeating: Retry-After, backoff, what a failed response means. Limits kept
+on our side: requests and tokens a minute, requests at once, and patience. Requests with limits of
+time and size, and JSON APIs. Nothing here follows a redirect, and no error shows a key.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import os
-import socket
+import random
+import time
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -25,10 +23,298 @@ from itertools import cycle
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from venire.errors import FetchError, InputError, VenireError
-from venire.tools.http.retries import Backoff, retry_after
+from venire.errors import InputError, VenireError
 from venire.tools.lazy import library
 from venire.tools.untrusted import parse_json, scrubbed
+
+#: The first and the longest backoff of a request, in seconds.
+FIRST, LONGEST = 0.1, 10.0
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """The seconds that a server asks to wait: milliseconds, seconds or a date; None if it does not.
+
+    `now` is in seconds since 1970, by default this moment.
+
+    >>> retry_after({"retry-after": "1", "retry-after-ms": "150"}), retry_after({})
+    (0.15, None)
+    >>> retry_after({"retry-after": "Thu, 01 Jan 1970 01:00:00 GMT"}, now=600.0)
+    3000.0
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        if 0 <= seconds < float("inf"):
+            return seconds
+    try:
+        at = parsedate_to_datetime(headers.get("retry-after", ""))
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+        return max(0.0, at.timestamp() - (time.time() if now is None else now))
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def doubled(first: float, attempt: int, longest: float) -> float:
+    """The backoff after an attempt, before jitter: doubling from `first` up to `longest`.
+
+    >>> [doubled(2.0, attempt, 10.0) for attempt in (1, 2, 3, 4, 5000)]
+    [2.0, 4.0, 8.0, 10.0, 10.0]
+    """
+    return min(first * 2.0 ** min(attempt - 1, 60), longest)
+
+
+@dataclass
+class Backoff:
+    """The waits between the attempts of one request, at most `limit` seconds in all.
+
+    A wait doubles from a tenth of a second to ten seconds, with full jitter, and is no shorter than
+    what the server asks for.
+
+    >>> backoff = Backoff(limit=1.0, draw=lambda: 1.0)
+    >>> [backoff.wait() for _ in range(4)]
+    [0.1, 0.2, 0.4, None]
+    """
+
+    limit: float
+    draw: Callable[[], float] = field(default=random.random)
+    _attempt: int = 1
+    _spent: float = 0.0
+
+    def wait(self, at_least: float = 0.0) -> float | None:
+        """Seconds until the next attempt; None when the time is up."""
+        seconds = max(at_least, doubled(FIRST, self._attempt, LONGEST) * self.draw())
+        if self._spent + seconds > self.limit:
+            return None
+        self._attempt += 1
+        self._spent += seconds
+        return seconds
+
+
+@dataclass(frozen=True)
+class Retry:
+    """The same request may succeed later; `limited` says that it was one too many."""
+
+    kind: str
+    why: str
+    after: float | None = None
+    limited: bool = False
+
+
+@dataclass(frozen=True)
+class Reject:
+    """The request will never succeed; `item` says that its item is why."""
+
+    why: str
+    item: bool = False
+
+
+@dataclass(frozen=True)
+class Halt:
+    """No request will succeed any more."""
+
+    why: str
+
+
+#: Codes of a 429 or 403 after which no request will succeed any more.
+_SPENT: Final = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "account_deactivated",
+    }
+)
+#: What rejections say that are about one item: too long, or against the rules of the server.
+_ABOUT_ITEM: Final = (
+    *("context length", "context_length", "context window", "too long", "max_length"),
+    *("content_filter", "content_policy", "content policy", "content management"),
+    *("moderation", "flagged"),
+)
+_RETRIED: Final = frozenset({408, 409, 425, 429})
+_FINAL: Final = {
+    401: "the key was refused: check the variable of api_key_env",
+    402: "the quota is spent",
+    404: "there is no such model or address: check model and base_url",
+}
+
+
+def fault_of(
+    status: int, headers: Mapping[str, str], body: bytes
+) -> tuple[Retry | Reject | Halt | None, Any]:
+    """What is wrong with the response of a model's API, if anything, and its JSON (else None).
+
+    Servers say the same thing in many ways: a spent quota is a 402, or a 429 with a code; an error
+    may come with status 200; a gateway answers with HTML.
+
+    >>> fault_of(200, {}, b'{"label": "spam"}')
+    (None, {'label': 'spam'})
+    >>> fault_of(429, {"retry-after": "2"}, b"{}")[0]
+    Retry(kind='limited', why='429', after=2.0, limited=True)
+    """
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        said = None
+    return _fault(status, headers, body, _error(said)), said
+
+
+def _fault(
+    status: int, headers: Mapping[str, str], body: bytes, error: Mapping[str, Any] | None
+) -> Retry | Reject | Halt | None:
+    if status == 200 and error is not None:  # some gateways send errors with status 200
+        status = error["status"] or 502
+    if status == 200:
+        return None
+    why = _why(status, error, body)
+    if error is not None and error["code"] in _SPENT:
+        return Halt(why)
+    if status in _RETRIED or status >= 500:
+        kind = "limited" if status == 429 else "server error"
+        return Retry(kind, why, retry_after(headers), limited=status == 429)
+    if status in _FINAL or 300 <= status < 400:
+        return Halt(f"{why}: {_FINAL.get(status, 'a redirect: check base_url')}")
+    return Reject(why, status == 413 or any(word in why.lower() for word in _ABOUT_ITEM))
+
+
+def _error(said: Any) -> dict[str, Any] | None:
+    """The error of a response: its code, its message, and the status it has inside."""
+    error = said.get("error") if isinstance(said, Mapping) else None
+    if not error:
+        return None
+    if not isinstance(error, Mapping):
+        return {"code": None, "message": str(error), "status": None}
+    code, kind = error.get("code"), error.get("type")
+    status = code if isinstance(code, int) and 300 <= code < 600 else None
+    words = [word for word in (code, kind) if isinstance(word, str)]
+    spent = next((word for word in words if word in _SPENT), None)
+    message = error.get("message")
+    return {
+        "code": spent or next(iter(words), None),
+        "message": message if isinstance(message, str) else "",
+        "status": status,
+    }
+
+
+def _why(status: int, error: Mapping[str, Any] | None, body: bytes) -> str:
+    """One short line."""
+    if error is None:
+        text = "" if body.strip() in (b"", b"{}") else body[:80].decode(errors="replace")
+    else:
+        text = ": ".join(word for word in (error["code"], error["message"]) if word)
+    return " ".join(f"{status} {text}".split())[:300]
+
+
+#: Seconds that one question waits for the server's limits, in all; who asks for more is stopped.
+PATIENCE = 600.0
+
+#: Timers are not exact: what was missed within this number of seconds may be caught up.
+SLACK = 0.05
+
+
+class Pacer:
+    """Says how long to wait so that no more than `per_minute` units pass in a minute.
+
+    >>> pacer = Pacer(60)
+    >>> pacer.take(1, now=0.0)
+    >>> round(pacer.wait(now=0.2), 3), pacer.wait(now=10.0)
+    (0.751, 0.0)
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        """`per_minute` units, evenly spaced."""
+        self._seconds = (60.0 + SLACK) / per_minute
+        self._free_at = float("-inf")
+
+    def wait(self, now: float) -> float:
+        """The seconds until something may be taken."""
+        return max(0.0, self._free_at - now)
+
+    def take(self, units: float, now: float) -> None:
+        self._free_at = max(self._free_at, now - SLACK) + units * self._seconds
+
+    def correct(self, units: float) -> None:
+        """So many more were used than taken; fewer, if negative."""
+        self._free_at += units * self._seconds
+
+
+class Limits:
+    """The limits of one judge, shared by all requests to it."""
+
+    def __init__(
+        self, max_parallel: int, rpm: float | None = None, tpm: float | None = None
+    ) -> None:
+        """None means no limit."""
+        self._room, self._gate = asyncio.Semaphore(max_parallel), asyncio.Lock()
+        self._requests = Pacer(rpm) if rpm else None
+        self._tokens = Pacer(tpm) if tpm else None
+        self._held_until = 0.0
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[None]:
+        """Wait until the limits allow one request of about that number of tokens."""
+        async with self._room:
+            async with self._gate:  # one after another, first come, first served
+                while (wait := self._wait(time.monotonic())) > 0:
+                    await asyncio.sleep(wait)
+                now = time.monotonic()
+                if self._requests:
+                    self._requests.take(1, now)
+                if self._tokens:
+                    self._tokens.take(tokens, now)
+            yield
+
+    def used(self, guessed: int, tokens: int) -> None:
+        if self._tokens:
+            self._tokens.correct(tokens - guessed)
+
+    def hold(self, seconds: float) -> None:
+        """Send nothing for so long: the server is over its limit."""
+        self._held_until = max(self._held_until, time.monotonic() + seconds)
+
+    def _wait(self, now: float) -> float:
+        pacers = [pacer.wait(now) for pacer in (self._requests, self._tokens) if pacer]
+        return max(self._held_until - now, *pacers, 0.0)
+
+
+class TooLong(Exception):
+    """The question is given up; `final` says that no other one is worth asking either."""
+
+    def __init__(self, why: str, final: bool = False) -> None:
+        self.final = final
+        super().__init__(why)
+
+
+class Patience:
+    """The waits of one question: a 429 makes everyone wait, other faults count as tries."""
+
+    def __init__(self, limits: Limits, retries: int) -> None:
+        """`retries` is how often other faults are asked again."""
+        self._limits, self._retries = limits, retries
+        self._tries, self._waited = 0, 0.0
+
+    async def after(self, got: Retry) -> None:
+        """Wait as long as a fault asks for; raises `TooLong` if that is not worth it."""
+        if got.limited:
+            wait = _backoff(self._waited) if got.after is None else got.after
+            self._waited += wait
+            if wait > PATIENCE:
+                raise TooLong(f"{got.why}: the server asks to wait {wait:,.0f} seconds", final=True)
+            if self._waited > PATIENCE:
+                raise TooLong(f"over its limit for {self._waited:,.0f} seconds: {got.why}")
+            self._limits.hold(wait)
+            return
+        self._tries += 1
+        if self._tries > self._retries or (got.after or 0.0) > PATIENCE:
+            raise TooLong(f"no answer after {self._tries} tries: {got.why}")
+        await asyncio.sleep(_backoff(self._tries / 4) if got.after is None else got.after)
+
+
+def _backoff(so_far: float) -> float:
+    """About as long again as was waited so far, from a quarter of a second to half a minute."""
+    return min(30.0, max(0.25, so_far)) * (0.5 + random.random())
+
 
 #: Connections to a pool.
 POOL = 20
@@ -77,7 +363,7 @@ def unpacked(packed: bytes, coding: str, most: int = MOST) -> bytes:
     b'{}'
     >>> unpacked(gzip.compress(b" " * 5_000), "gzip", most=1_000)
     Traceback (most recent call last):
-    venire.tools.http.connections.TooLarge: the answer unpacks to more than 1,000 bytes
+    venire.tools.http.TooLarge: the answer unpacks to more than 1,000 bytes
     """
     if coding in ("", "identity"):
         return packed
@@ -334,112 +620,3 @@ def key_of(owner: str, variable: str | None) -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise InputError(f"{owner}: {variable} holds no key: it has odd characters")
     return key
-
-
-_PORTS: Final = {"http": 80, "https": 443}
-
-#: Global unicast in IPv6, and the NAT64 prefix, which translates to IPv4.
-_UNICAST: Final = ipaddress.ip_network("2000::/3")
-_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
-
-#: The third 32-bit word of an ISATAP address, apart from the bit for global scope.
-_ISATAP: Final = 0x00005EFE
-
-#: Special-use ranges that Python considers global: 6to4 relays, protocol assignments, the second
-#: documentation range.
-_SPECIAL: Final = tuple(
-    ipaddress.ip_network(text) for text in ("192.88.99.0/24", "192.0.0.0/24", "3fff::/20")
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A URL, and the address that it resolved to."""
-
-    scheme: str
-    host: str
-    port: int
-    path: str
-    address: str
-
-    @property
-    def url(self) -> str:
-        address = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{self.scheme}://{address}:{self.port}{self.path}"
-
-    @property
-    def name(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-def is_public(address: str) -> bool:
-    """Whether an address is public.
-
-    For IPv6 that is 2000::/3, and addresses that embed a public IPv4 address; every other way to
-    embed an IPv4 address, and every special-use range, is not.
-
-    >>> [is_public(a) for a in ("8.8.8.8", "127.0.0.1", "10.1.2.3", "169.254.169.254", "::1")]
-    [True, False, False, False, False]
-    >>> is_public("::ffff:127.0.0.1"), is_public("64:ff9b::7f00:1"), is_public("2002:7f00:1::")
-    (False, False, False)
-    >>> [is_public(a) for a in ("::7f00:1", "fec0::1", "64:ff9b:1::7f00:1", "::ffff:0:7f00:1")]
-    [False, False, False, False]
-    """
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    if any(ip in network for network in _SPECIAL if network.version == ip.version):
-        return False
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = _inner(ip)
-        if inner is not None:
-            return is_public(str(inner))
-        if ip.teredo is not None or ip not in _UNICAST:
-            return False
-    return ip.is_global and not ip.is_multicast
-
-
-def _inner(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address embedded in an IPv6 address: mapped, 6to4, NAT64 or ISATAP."""
-    last = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-    if ip in _NAT64 or (int(ip) >> 32) & 0xFDFFFFFF == _ISATAP:
-        return last
-    return ip.ipv4_mapped or ip.sixtofour
-
-
-def check_url(url: str) -> tuple[str, str, int, str]:
-    """Scheme, host, port and path of a webhook's URL, validated.
-
-    >>> check_url("https://example.org/hook?x=1")
-    ('https', 'example.org', 443, '/hook?x=1')
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise InputError(f"got the address {url!r}: {error}") from None
-    bad = any(ord(letter) < 33 or ord(letter) > 126 for letter in url)
-    if bad or parts.scheme not in _PORTS or not parts.hostname or len(url) > 2000:
-        raise InputError(f"got the address {url!r}, expected http:// or https:// and a host")
-    if parts.username is not None or parts.password is not None:
-        raise InputError(
-            "the address contains credentials: messages are authenticated by signature"
-        )
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return parts.scheme, parts.hostname, port or _PORTS[parts.scheme], path
-
-
-async def resolve(url: str, allow_private: bool, unless: str = "") -> Target:
-    """Resolve a URL; `InputError` if the address is not public, with what would allow it."""
-    scheme, host, port, path = check_url(url)
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise FetchError(f"cannot resolve {host!r}: {error}") from None
-    addresses = [str(entry[4][0]) for entry in found]
-    inside = [address for address in addresses if not is_public(address)]
-    if inside and not allow_private:
-        raise InputError(
-            f"{host}{'' if host == inside[0] else f' is {inside[0]}, which'} is not a public "
-            f"address{unless and f': {unless}'}"
-        )
-    return Target(scheme, host, port, path, addresses[0])
