@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from benchmarks.crowds import LABELS, crowd
 from benchmarks.peers import peer_python
+from venire.estimators.blocks import usable_processors
 from venire.estimators.dawid_skene import FullModel
 from venire.estimators.one_coin import CoinModel
-from venire.estimators.passes.blocks import usable_processors
 from venire.labels import LabelTable
 
 ITERATIONS = 10

@@ -24,7 +24,7 @@ from benchmarks.real_data import SETS, load
 from venire.batch import label_recorded
 from venire.budget import Budget
 from venire.estimators import Auto
-from venire.estimators.scoring import error_rate
+from venire.estimators.metrics import error_rate
 from venire.labels import LabelTable
 
 Ints = NDArray[np.int64]

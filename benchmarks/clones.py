@@ -19,7 +19,7 @@ from venire.estimators import (
     merge_clones,
 )
 from venire.estimators.base import BaseEstimator
-from venire.estimators.scoring import error_rate
+from venire.estimators.metrics import error_rate
 from venire.labels import LabelTable
 
 Ints = NDArray[np.int64]

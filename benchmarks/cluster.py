@@ -102,8 +102,8 @@ def warm(methods: str) -> None:
 
 def one_pass(table: Any) -> float:
     """Seconds of an E step of Dawid and Skene's model: the median of five."""
+    from venire.estimators.blocks import model_of
     from venire.estimators.dawid_skene import FullModel
-    from venire.estimators.passes.blocks import model_of
 
     took = []
     with model_of(FullModel, table) as model:

@@ -21,8 +21,8 @@ from benchmarks.real_data import SETS, load
 from venire.batch import label_recorded
 from venire.budget import Budget
 from venire.estimators import Auto
+from venire.estimators.metrics import right_shares
 from venire.estimators.questions import questions
-from venire.estimators.scoring import right_shares
 from venire.labels import LabelTable
 from venire.tools.arrays import Floats
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators import Auto, MajorityVote
-from venire.estimators.scoring import error_rate
+from venire.estimators.metrics import error_rate
 from venire.labels import LabelTable
 
 RHOS: Final = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.97)

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.real_data import SETS, Ints, load
 from venire.estimators import Anchored, Auto, DawidSkene, MajorityVote
-from venire.estimators.scoring import error_rate
+from venire.estimators.metrics import error_rate
 from venire.estimators.screening import independence
 from venire.labels import LabelTable
 
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 def found(table: LabelTable, truth: Ints) -> Found:
     """What there is to know of a set."""
     known = truth >= 0
-    shown = independence.independence(table)
+    shown = independence(table)
     methods = MajorityVote(), Anchored(), DawidSkene(), Auto()
     right = (100 * (1 - error_rate(m.fit(table).posteriors_[known], truth[known])) for m in methods)
     return Found(shown.excess, shown.enough, *right)

@@ -19,7 +19,7 @@ from benchmarks.rating_worlds import NUMBERS, SEEN, UNORDERED, UNSEEN, Floats, I
 from benchmarks.real_data import load
 from venire.estimators import Auto, DawidSkene, MajorityVote, Ordinal, RobustMean
 from venire.estimators.base import BaseEstimator
-from venire.estimators.scoring import error_rate
+from venire.estimators.metrics import error_rate
 from venire.labels import LabelTable
 from venire.labels.partitions import vote_counts
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchmarks.zoo import FOUR
 from venire.estimators import Anchored, Auto
 from venire.estimators.base import BaseEstimator
-from venire.estimators.scoring import error_rate, expected_calibration_error, right_shares
+from venire.estimators.metrics import error_rate, expected_calibration_error, right_shares
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.tools.arrays import Floats

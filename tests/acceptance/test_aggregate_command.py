@@ -22,8 +22,8 @@ from tests.marks import nightly
 from tests.unit.labels.bad import BAD_LABELS, BAD_TRUTH, BadFile
 from venire.cli import main
 from venire.cli.aggregate import METHOD
-from venire.estimators.by_name import method_named, methods
-from venire.estimators.scoring import error_rate
+from venire.estimators.base import method_named, methods
+from venire.estimators.metrics import error_rate
 from venire.labels.sources import as_table, as_truth
 
 METHODS = ("auto", "majority", "weighted-majority", "one-coin", "dawid-skene", "ordinal")

@@ -1,6 +1,6 @@
 """Accuracy and calibration of verdicts, and of what a method concludes from the same labels.
 
-All items of known truth count. A tie counts in part (`venire.estimators.scoring`), and so does a
+All items of known truth count. A tie counts in part (`venire.estimators.metrics`), and so does a
 missing verdict: 1 / K, as a random class would on average.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators.base import BaseEstimator
-from venire.estimators.scoring import expected_calibration_error, right_shares
+from venire.estimators.metrics import expected_calibration_error, right_shares
 from venire.labels import LabelTable
 
 __all__ = ["SURE", "aggregated", "score", "streamed"]

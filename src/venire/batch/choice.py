@@ -45,9 +45,9 @@ from numpy.typing import NDArray
 
 from venire.batch.labelers import FREE, Work
 from venire.estimators.auto import Auto
-from venire.estimators.families import Families
+from venire.estimators.clones import CloneGroup, fit_panel, panel_pairs
+from venire.estimators.dependence import Families
 from venire.estimators.gold import Gold
-from venire.estimators.screening.clones import CloneGroup, fit_panel, panel_pairs
 from venire.estimators.voices import Voices
 from venire.labels import LabelTable, Names
 from venire.paper.accuracy import pair_evidence

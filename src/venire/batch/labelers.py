@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from venire.errors import InputError, VenireError
-from venire.estimators.families import Families
+from venire.estimators.dependence import Families
 from venire.labels import LabelTable, Names
 from venire.model import MOST_PRICE, MOST_WEIGHT, ItemId, LabelerId
 from venire.tools.arrays import Floats, Ints

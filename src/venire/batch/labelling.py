@@ -34,7 +34,7 @@ from venire.batch.rounds import GROWTH, Progress, Recorded, Source, recorded_wor
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import FileError, InputError
-from venire.estimators.families import Families
+from venire.estimators.dependence import Families
 from venire.estimators.gold import Gold
 from venire.files.trees import read_tree
 from venire.labels import LabelTable, Names

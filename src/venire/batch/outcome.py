@@ -22,12 +22,11 @@ from venire.costs import Costs
 from venire.display import block, facts, table
 from venire.estimators.anchor import Anchored
 from venire.estimators.base import winners
-from venire.estimators.families import relations
+from venire.estimators.clones import CloneGroup
+from venire.estimators.dependence import relations
 from venire.estimators.frames import Backend, frame_of
 from venire.estimators.gold import Gold
-from venire.estimators.screening.clones import CloneGroup
-from venire.estimators.truth.skills import ToldSkills
-from venire.estimators.truth.teaching import ALONE, Checked
+from venire.estimators.truth.teaching import ALONE, Checked, ToldSkills
 from venire.estimators.voices import Voices
 from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like

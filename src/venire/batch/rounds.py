@@ -38,7 +38,7 @@ from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
 from venire.estimators.anchor import Anchored
-from venire.estimators.families import Families
+from venire.estimators.dependence import Families
 from venire.estimators.gold import Gold
 from venire.estimators.voices import Voices, voices_of
 from venire.labels import LabelTable

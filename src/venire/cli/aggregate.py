@@ -91,7 +91,7 @@ def aggregate(
     from. With costs, verdicts are those of least expected cost.
     """
     from venire.costs import cost_matrix, costs_of_text
-    from venire.estimators.by_name import method_named
+    from venire.estimators.base import method_named
     from venire.files import check_targets
     from venire.labels.partitions import sizes
     from venire.labels.sources import COLUMNS

@@ -69,7 +69,7 @@ def _run(planned: list[tuple[str, Job]], workers: int) -> Iterator[str]:
 
 def _everything() -> Iterator[tuple[str, Job]]:
     from venire import LearnWhileServing
-    from venire.estimators.by_name import methods
+    from venire.estimators.base import methods
     from venire.scheduling import Policy
     from venire.scheduling.by_name import exported
 
@@ -118,7 +118,7 @@ def _scheduled(name: str) -> None:
 
 
 def _fitted(method: str) -> None:
-    from venire.estimators.by_name import method_named
+    from venire.estimators.base import method_named
 
     rows = [(f"item {k}", f"labeler {m}", str((k * m + k) % 3)) for k in range(8) for m in range(4)]
     method_named(method).fit(rows)

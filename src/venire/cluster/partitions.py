@@ -63,7 +63,7 @@ def connected(
         from distributed import Client, LocalCluster
     except ImportError:
         raise MissingExtra("dask", "distributed") from None
-    from venire.estimators.passes.blocks import usable_processors
+    from venire.estimators.blocks import usable_processors
 
     with ExitStack() as stack:
         if address == LOCAL:

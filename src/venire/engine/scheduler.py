@@ -36,7 +36,7 @@ from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import learning_of, policy_of
 
 if TYPE_CHECKING:
-    from venire.estimators.families import Families
+    from venire.estimators.dependence import Families
 
 
 class Scheduler(Readable):
@@ -69,7 +69,7 @@ class Scheduler(Readable):
         What errors cost, {(truth, verdict): cost}, else 1: see `venire.costs`.
     families
         Labelers who may share errors, {labeler: name of its family}: where competences are learned,
-        k of a family count for as many votes as they are worth (`venire.estimators.families`).
+        k of a family count for as many votes as they are worth (`venire.estimators.dependence`).
 
     Examples
     --------

@@ -21,7 +21,7 @@ from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.kernel.verdicts import check_c
 
 if TYPE_CHECKING:
-    from venire.estimators.families import Families
+    from venire.estimators.dependence import Families
 
 
 class State:

@@ -48,7 +48,7 @@ from venire.scheduling.kernel.desk import PENDING, REASONS, TOUCHES
 from venire.scheduling.kernel.verdicts import check_c, probabilities
 
 if TYPE_CHECKING:
-    from venire.estimators.families import Families
+    from venire.estimators.dependence import Families
 
 #: Row (-1: the item has left), labeler, what was said, and 0.
 Code: TypeAlias = tuple[int, int, int, int]

@@ -35,6 +35,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from venire.estimators.blocks import model_of
 from venire.estimators.dawid_skene import DawidSkene, FullModel, fitted_prior
 from venire.estimators.gold import (
     Gold,
@@ -46,8 +47,7 @@ from venire.estimators.gold import (
     settled,
     without_gold,
 )
-from venire.estimators.passes.blocks import model_of
-from venire.estimators.screening.screen import screen
+from venire.estimators.screening import screen
 from venire.estimators.votes import (
     VoteEstimator,
     WeightedMajority,

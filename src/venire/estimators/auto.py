@@ -21,10 +21,11 @@ from venire.estimators.anchor import (
     prior_votes,
     silenced,
 )
+from venire.estimators.clones import CloneGroup, find_clones
 from venire.estimators.dawid_skene import DawidSkene
-from venire.estimators.dependence import discounted
-from venire.estimators.families import (
+from venire.estimators.dependence import (
     Families,
+    discounted,
     families_of,
     measured,
     merge_clones,
@@ -34,17 +35,16 @@ from venire.estimators.families import (
     weighted_shares,
 )
 from venire.estimators.gold import Gold, known_classes, settled
-from venire.estimators.screening.clones import CloneGroup, find_clones
-from venire.estimators.screening.independence import (
+from venire.estimators.screening import (
     FAINT_MEAN_ITEMS,
     UNKNOWN,
     Independence,
+    Screened,
     beyond_noise,
     independence,
+    screen,
 )
-from venire.estimators.screening.screen import Screened, screen
-from venire.estimators.truth.skills import ToldSkills
-from venire.estimators.truth.teaching import ALONE, Checked, taught
+from venire.estimators.truth.teaching import ALONE, Checked, ToldSkills, taught
 from venire.estimators.votes import VoteEstimator, implied_confusions, implied_skills
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total
@@ -72,7 +72,7 @@ class Auto(VoteEstimator):
 
     1. *Who counts.* Labelers who always say one class (`find_constant`) count for nothing. A family
        of k labelers, declared or evident copies, counts for k / (1 + (k - 1) rho) votes, with the
-       measured correlation rho of their errors (`venire.estimators.families`).
+       measured correlation rho of their errors (`venire.estimators.dependence`).
     2. *Is there anything to learn?* With fewer than three labelers, without items that share
        labelers, or with labels that do not agree beyond chance, it returns the vote; in the last
        case unless EM explains the labels better than noise (`beyond_noise`): labelers who

@@ -1,28 +1,25 @@
-"""The contract of a competence estimator, and the part that all of them share.
+"""The contract of a competence estimator, and what all of them share.
 
 The conventions are scikit-learn's: the constructor stores its parameters and nothing else,
 `fit` returns the estimator itself, and what was learned has a trailing underscore.
-
-The parameters of an estimator by name, as scikit-learn asks for them. Breaking ties between the
-most probable classes: by a draw, not by the order of the classes.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, runtime_checkable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.costs import Costs, cost_matrix, expected_costs
 from venire.errors import InputError, StateError, UnknownName
-from venire.estimators.convergence import Monitor, Step, one_iteration
-from venire.estimators.scoring import TIE
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Partitions, Spread, Table, name_draws
 from venire.tools.arrays import Floats
@@ -33,6 +30,9 @@ if TYPE_CHECKING:
     from venire.estimators.frames import Backend
     from venire.estimators.gold import Soft
 
+#: Classes whose probabilities differ by no more than this from the largest are tied.
+TIE: Final = 1e-9
+
 
 def winners(
     posteriors: NDArray[np.float64], items: Names, classes: Names, seed: int = 0
@@ -41,13 +41,6 @@ def winners(
 
     The draw is made from the seed and the names of item and class, so that neither the order of
     rows or classes nor the other items matter.
-
-    >>> q = np.array([[0.9, 0.1], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
-    >>> items = ["post-1", "post-2", "post-3", "post-4"]
-    >>> winners(q, items, ["no", "yes"]).tolist()
-    [0, 0, 0, 0]
-    >>> winners(q, items, ["no", "yes"], seed=1).tolist()
-    [0, 0, 0, 1]
     """
     top = posteriors >= posteriors.max(axis=1, keepdims=True) - TIE
     best = np.argmax(posteriors, axis=1)
@@ -58,18 +51,23 @@ def winners(
     return np.asarray(best, np.int64)
 
 
-class Parameters:
-    """`get_params` and `set_params`, so that scikit-learn's `clone` and searches work.
+def verdicts_of(
+    table: LabelTable, posteriors: Floats, seed: int = 0, costs: Costs | None = None
+) -> dict[Hashable, Hashable]:
+    """The class of least expected cost of each item, by default the most probable; None: no label.
 
-    >>> from venire import OneCoin
-    >>> OneCoin(tol=1e-3).get_params()["tol"]
-    0.001
-    >>> OneCoin().set_params(max_iter=7).max_iter
-    7
-    >>> OneCoin().set_params(max_itr=7)
-    Traceback (most recent call last):
-    venire.errors.UnknownName: unknown parameter 'max_itr': did you mean 'max_iter'? Known: ...
+    A tie is broken by a draw from `seed`.
     """
+    matrix = cost_matrix(costs, tuple(table.classes))
+    gains = posteriors if matrix is None else -expected_costs(posteriors, matrix)
+    best = winners(gains, table.items, table.classes, seed).tolist()
+    labelled = (np.diff(table.start) > 0).tolist()
+    said = (table.classes[k] if has else None for k, has in zip(best, labelled, strict=True))
+    return dict(zip(table.items, said, strict=True))
+
+
+class Parameters:
+    """`get_params` and `set_params`, so that scikit-learn's `clone` and searches work."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What the constructor was given; with `deep` also that of estimators among it."""
@@ -104,34 +102,8 @@ _SLACK: Final = 1e-4
 _VIEWS = ("labels_", "probas_", "skills_", "confusions_", "priors_", "skill_intervals_")
 
 
-@runtime_checkable
-class CompetenceEstimator(Protocol):
-    """What every competence estimator offers.
-
-    After `fit`, `competences_` is aligned with `table.labelers` and `posteriors_` has one row
-    per item of the table and one column per class.
-
-    >>> from venire.estimators import Known
-    >>> isinstance(Known({}), CompetenceEstimator)
-    True
-    """
-
-    def fit(self, labels: Any) -> Self:
-        """Estimate how good each labeler of the table is."""
-        ...
-
-    def fit_predict(self, labels: Any) -> dict[Hashable, Hashable]:
-        """Fit, and say the class of each item."""
-        ...
-
-
 def three_arrays(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A `fit` that takes `fit(tasks, workers, labels)` as well as one table.
-
-    >>> from venire import MajorityVote
-    >>> MajorityVote().fit(tasks=["a", "b"], workers=["ann", "ann"], labels=["no", "yes"]).labels_
-    {'a': 'no', 'b': 'yes'}
-    """
+    """A `fit` that takes `fit(tasks, workers, labels)` as well as one table."""
     names = ("tasks", "workers", "labels")
 
     @wraps(fit)
@@ -307,11 +279,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
 
         An item without any label has no verdict: None.
         """
-        names = self.table_.classes
-        best = winners(self.posteriors_, self.table_.items, names, self.seed)
-        labelled = np.diff(self.table_.start) > 0
-        said = (names[k] if has else None for k, has in zip(best, labelled, strict=True))
-        return dict(zip(self.table_.items, said, strict=True))
+        return verdicts_of(self.table_, self.posteriors_, self.seed)
 
     def verdicts(self, costs: Costs | None = None) -> dict[Hashable, Hashable]:
         """The class of least expected cost of each item; without costs, `labels_`.
@@ -324,14 +292,9 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         >>> vote.verdicts(), vote.verdicts({("toxic", "ok"): 10})
         ({'a': 'ok'}, {'a': 'toxic'})
         """
-        matrix = cost_matrix(costs, self.classes_)
-        if matrix is None:
+        if costs is None:
             return dict(self.labels_)
-        least = -expected_costs(self.posteriors_, matrix)
-        best = winners(least, self.table_.items, self.table_.classes, self.seed).tolist()
-        labelled = (np.diff(self.table_.start) > 0).tolist()
-        said = (self.classes_[k] if has else None for k, has in zip(best, labelled, strict=True))
-        return dict(zip(self.table_.items, said, strict=True))
+        return verdicts_of(self.table_, self.posteriors_, self.seed, costs)
 
     @cached_property
     def probas_(self) -> dict[Hashable, dict[Hashable, float]]:
@@ -379,13 +342,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         return frame_of(verdict_columns(self), backend)
 
     def skills_frame(self, backend: Backend | None = None, *, intervals: bool = False) -> Any:
-        """The skills as a dataframe: worker, labels, skill; with `intervals` also low and high.
-
-        >>> from venire import MajorityVote
-        >>> rows = [("a", "ann", "yes"), ("b", "ann", "no")]
-        >>> list(MajorityVote().fit(rows).skills_frame("pandas"))
-        ['worker', 'labels', 'skill']
-        """
+        """The skills as a dataframe: worker, labels, skill; with `intervals` also low and high."""
         from venire.estimators.frames import frame_of, skill_columns
 
         return frame_of(skill_columns(self, intervals), backend)
@@ -394,11 +351,6 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         """Draw the skill of each labeler, the best first, with its 90 % interval.
 
         On `axes` of matplotlib, or on new ones, which are returned. Needs the extra `plot`.
-
-        >>> from venire import OneCoin
-        >>> fitted = OneCoin().fit([("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no")])
-        >>> fitted.plot_skills().get_xlabel()
-        'skill'
         """
         from venire.estimators.frames import plot_skills
 
@@ -468,3 +420,119 @@ def _check_probabilities(name: str, found: Floats, shape: tuple[int, ...]) -> No
 
 class _UnfittedError(StateError, AttributeError):
     """Both a StateError and what `hasattr` expects."""
+
+
+class Step(NamedTuple):
+    """One iteration: the log-likelihood it started from, the largest change it made."""
+
+    log_likelihood: float
+    change: float
+
+
+@dataclass
+class Monitor:
+    """Stops an iteration when the parameters have converged, or after the maximum number of steps.
+
+    Stopping on the change of the parameters, and not of the likelihood, makes the meaning of
+    `tol` independent of the number of labels.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when the largest change of a parameter is at most this.
+    max_iter : int
+        The maximum number of iterations.
+
+    Attributes
+    ----------
+    history : list of Step
+        Log-likelihood (with the penalty, where there is a prior) and largest change.
+    reason : "converged", "max_iter" or None
+        Why it stopped; None while it runs.
+
+    Examples
+    --------
+    >>> monitor = Monitor(tol=0.01, max_iter=10)
+    >>> for change in (0.5, 0.05, 0.005, 0.0005):
+    ...     if monitor.done:
+    ...         break
+    ...     monitor.report(log_likelihood=-1.0 - change, change=change)
+    >>> monitor.n_iter, monitor.reason, monitor.converged
+    (3, 'converged', True)
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+    history: list[Step] = field(default_factory=list)
+    reason: Literal["converged", "max_iter"] | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.tol) and self.tol >= 0):
+            raise InputError(f"got a tolerance of {self.tol!r}, expected a number of at least 0")
+        if self.max_iter != int(self.max_iter) or self.max_iter < 0:
+            raise InputError(f"got max_iter={self.max_iter!r}, expected a whole number, 0 or more")
+        self._check_length()
+
+    def report(self, log_likelihood: float, change: float) -> None:
+        """Record one iteration and decide whether it was the last."""
+        self.history.append(Step(float(log_likelihood), float(change)))
+        self._check_length()
+        if change <= self.tol:
+            self.reason = "converged"
+
+    def resume(self) -> None:
+        """Continue after a jump to another start; earlier iterations still count."""
+        self.reason = None
+        self._check_length()
+
+    def _check_length(self) -> None:
+        if self.n_iter >= self.max_iter:
+            self.reason = "max_iter"
+
+    @property
+    def done(self) -> bool:
+        return self.reason is not None
+
+    @property
+    def converged(self) -> bool:
+        return self.reason == "converged"
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history)
+
+
+def one_iteration() -> Monitor:
+    """The monitor of a fit without iterations."""
+    monitor = Monitor(0.0, 1)
+    monitor.report(0.0, 0.0)
+    return monitor
+
+
+def estimator_of(given: BaseEstimator | str) -> BaseEstimator:
+    """An estimator, by name or as it is."""
+    if isinstance(given, str):
+        return method_named(given)
+    if not isinstance(given, BaseEstimator):
+        raise InputError(
+            f"got estimator={given!r}, expected a name such as 'one-coin', or an object such as "
+            "venire.OneCoin()"
+        )
+    return given
+
+
+def method_named(name: str) -> BaseEstimator:
+    """The estimator of this name, with its own defaults."""
+    known = methods()
+    if name not in known:
+        raise UnknownName("method", name, known)
+    made: BaseEstimator = known[name]()
+    return made
+
+
+def methods() -> dict[str, type[Any]]:
+    """The estimators by name: all that `venire.estimators` exports and that have a `name`."""
+    package = import_module("venire.estimators")
+    found: list[Any] = [getattr(package, name) for name in dir(package)]
+    kinds: list[Any] = [v for v in found if inspect.isclass(v) and issubclass(v, BaseEstimator)]
+    return {kind.name: kind for kind in kinds if isinstance(getattr(kind, "name", None), str)}

@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import TINY, BaseEstimator
-from venire.estimators.convergence import Monitor
+from venire.estimators.base import TINY, BaseEstimator, Monitor
+from venire.estimators.blocks import Model, model_of
 from venire.estimators.gold import (
     ClassPrior,
     Gold,
@@ -47,8 +47,7 @@ from venire.estimators.gold import (
     settled,
     without_gold,
 )
-from venire.estimators.passes.blocks import Model, model_of
-from venire.estimators.passes.em import count_pass, full_pass, pair_pass, share_pass, weigh_pass
+from venire.estimators.passes import count_pass, full_pass, pair_pass, share_pass, weigh_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread
 from venire.labels.sources import as_labels

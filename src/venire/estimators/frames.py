@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.costs import Costs
 from venire.display import COLOURS, axes_for, block, table
 from venire.errors import InputError, MissingExtra, UnknownName
+from venire.estimators.base import verdicts_of
 from venire.labels import LabelTable
 from venire.labels.partitions import labels_given, vote_entropies
+from venire.tools.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,18 +27,13 @@ if TYPE_CHECKING:
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 
+Columns = dict[str, list[Any]]
+
 _MAKERS = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
 
 
 def frame_of(columns: dict[str, Any], backend: Backend | None = None) -> Any:
-    """Columns as a dataframe: of pandas, polars or pyarrow, or the first of them that is installed.
-
-    >>> frame_of({"task": ["a", "b"], "label": [1, 0]}, "pandas").shape
-    (2, 2)
-    >>> frame_of({"task": ["a"]}, "pandsa")
-    Traceback (most recent call last):
-    venire.errors.UnknownName: unknown backend 'pandsa': did you mean 'pandas'? Known: ...
-    """
+    """Columns as a dataframe: of pandas, polars or pyarrow, or the first that is installed."""
     if backend is not None and backend not in _MAKERS:
         raise UnknownName("backend", backend, _MAKERS)
     wanted: str = backend or next(filter(find_spec, _MAKERS), "pyarrow")
@@ -52,68 +50,61 @@ def frame_of(columns: dict[str, Any], backend: Backend | None = None) -> Any:
 
 def verdict_columns(
     fitted: BaseEstimator, probabilities: bool = True, costs: Costs | None = None
-) -> dict[str, list[Any]]:
+) -> Columns:
     """The verdict on each item: task, label, confidence, entropy of the votes, p(class).
 
     With `costs`, the verdict of least expected cost; its confidence is its probability.
 
-    >>> from venire import MajorityVote
-    >>> rows = [("a", "ann", "no"), ("a", "bob", "no"), ("b", "ann", "no"), ("b", "bob", "yes")]
-    >>> verdict_columns(MajorityVote().fit(rows))["entropy"]
-    [0.0, 1.0]
     """
-    q, said, sure = fitted.posteriors_, fitted.labels_, fitted.posteriors_.max(axis=1)
-    if costs:
-        said = fitted.verdicts(costs)
-        code = {name: k for k, name in enumerate(fitted.classes_)}
-        chosen = np.array([-1 if name is None else code[name] for name in said.values()])
-        sure = np.where(chosen < 0, sure, q[np.arange(len(q)), chosen])
-    columns: dict[str, list[Any]] = {
-        "task": list(said),
-        "label": list(said.values()),
-        "confidence": sure.tolist(),
-        "entropy": vote_entropies(fitted.table_).tolist(),
-    }
-    if probabilities:
-        named = zip(fitted.classes_, q.T.tolist(), strict=True)
-        columns |= {f"p({name})": values for name, values in named}
-    return columns
+    said = fitted.verdicts(costs) if costs else fitted.labels_
+    return _verdict_columns(fitted.table_, fitted.posteriors_, said, probabilities, bool(costs))
 
 
 def part_columns(
     table: LabelTable,
-    posteriors: NDArray[np.float64],
+    posteriors: Floats,
     seed: int = 0,
     probabilities: bool = True,
     costs: Costs | None = None,
-) -> dict[str, list[Any]]:
-    """The same for a part of the items, by their posteriors.
-
-    >>> table = LabelTable.from_matrix([[0, 0], [1, 1]])
-    >>> part_columns(table, np.array([[0.75, 0.25], [0.4, 0.6]]), probabilities=False)["label"]
-    [0, 1]
-    """
-    from venire.estimators.genie import Known
-
-    items = table.items.tolist() if isinstance(table.items, np.ndarray) else table.items
-    names = items, table.labelers, table.classes
-    own = LabelTable(*names, table.start, table.labeler, table.said)
-    part = Known({}, seed=seed).hold(own, posteriors)
-    return verdict_columns(part, probabilities, costs)
+) -> Columns:
+    """The same for a part of the items, by their posteriors."""
+    if isinstance(table.items, np.ndarray):
+        table = replace(table, items=table.items.tolist())
+    said = verdicts_of(table, posteriors, seed, costs)
+    return _verdict_columns(table, posteriors, said, probabilities, bool(costs))
 
 
-def skill_columns(fitted: BaseEstimator, intervals: bool) -> dict[str, list[Any]]:
+def _verdict_columns(
+    table: LabelTable,
+    posteriors: Floats,
+    said: dict[Hashable, Hashable],
+    probabilities: bool,
+    costly: bool,
+) -> Columns:
+    sure = posteriors.max(axis=1)
+    if costly:
+        code = {name: k for k, name in enumerate(table.classes)}
+        chosen = np.array([-1 if name is None else code[name] for name in said.values()])
+        sure = np.where(chosen < 0, sure, posteriors[np.arange(len(sure)), chosen])
+    columns: Columns = {
+        "task": list(said),
+        "label": list(said.values()),
+        "confidence": sure.tolist(),
+        "entropy": vote_entropies(table).tolist(),
+    }
+    if probabilities:
+        named = zip(table.classes, posteriors.T.tolist(), strict=True)
+        columns |= {f"p({name})": values for name, values in named}
+    return columns
+
+
+def skill_columns(fitted: BaseEstimator, intervals: bool) -> Columns:
     """The skill of each labeler: worker, labels, skill and, if asked for, low and high.
 
     Where gold was learned from, also how many labels were on gold items, and how many are right.
-
-    >>> from venire import OneCoin
-    >>> rows = [("a", "ann", "no"), ("a", "bob", "no"), ("b", "ann", "yes"), ("b", "bob", "yes")]
-    >>> list(skill_columns(OneCoin().fit(rows), intervals=False))
-    ['worker', 'labels', 'skill']
     """
     table = fitted.table_
-    columns: dict[str, list[Any]] = {
+    columns: Columns = {
         "worker": list(fitted.skills_),
         "labels": labels_given(table).tolist(),
         "skill": fitted.competences_.tolist(),
@@ -126,22 +117,12 @@ def skill_columns(fitted: BaseEstimator, intervals: bool) -> dict[str, list[Any]
     return columns
 
 
-Columns = dict[str, list[Any]]
-
 #: With more labelers than this, they have no names on the plot.
 NAMED: Final = 40
 
 
 def shown(fitted: BaseEstimator) -> str:
-    """The first verdicts and skills as tables; before `fit`, the parameters alone.
-
-    >>> from venire import MajorityVote
-    >>> text = shown(MajorityVote().fit([("a", "ann", "yes"), ("b", "ann", "no")]))
-    >>> "2 labels of 2 items by 1 labelers" in text, "<th>worker</th>" in text
-    (True, True)
-    >>> shown(MajorityVote())
-    '<div><p><strong>MajorityVote()</strong></p><p>not fitted yet</p></div>'
-    """
+    """The first verdicts and skills as tables; before `fit`, the parameters alone."""
     if "table_" not in fitted.__dict__:
         return shown_tables(fitted)
     table_ = fitted.table_

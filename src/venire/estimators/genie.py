@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator
-from venire.estimators.convergence import Monitor
+from venire.estimators.base import BaseEstimator, Monitor
 from venire.labels import LabelTable
 from venire.labels.partitions import each, total
 from venire.labels.sources import as_labels
@@ -63,11 +62,6 @@ class Known(BaseEstimator):
         height = float(total(table, _log_likelihood, competences))
         settled = Monitor(reason="converged")
         return self._settle(table, competences, posteriors, log_likelihood=height, monitor=settled)
-
-    def hold(self, table: LabelTable, posteriors: Floats) -> Self:
-        """Keep posteriors that were found elsewhere, as if `fit` had found them."""
-        nobody = np.zeros(len(table.labelers))
-        return self._settle(table, nobody, posteriors)
 
     def _by_name(self) -> dict[Hashable, float]:
         given: dict[Hashable, float] = {}

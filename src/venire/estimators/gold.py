@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY
-from venire.estimators.passes.vote_counts import vote_pass
+from venire.estimators.passes import vote_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total
 from venire.labels.table import keep_items

@@ -27,10 +27,9 @@ import numpy as np
 
 from venire.errors import InputError
 from venire.estimators.base import TINY, BaseEstimator
-from venire.estimators.dependence import certainty
-from venire.estimators.families import weighted_posteriors
-from venire.estimators.passes.blocks import Blocks
-from venire.estimators.passes.em import draw_pass
+from venire.estimators.blocks import Blocks
+from venire.estimators.dependence import certainty, weighted_posteriors
+from venire.estimators.passes import draw_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import each, labels_given, total
 from venire.tools.arrays import Floats
@@ -111,7 +110,7 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
     where d is 1 (docs/real-data.md). The interval lies around the skill that is reported, and
     within [0, 1].
 
-    Where gold was learned from they are those of `venire.estimators.truth.skills`.
+    Where gold was learned from they are those of `venire.estimators.truth.teaching`.
 
     >>> from venire import LabelTable, MajorityVote
     >>> vote = MajorityVote().fit(LabelTable.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0]] * 20))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import TINY, BaseEstimator
-from venire.estimators.convergence import Monitor
+from venire.estimators.base import TINY, BaseEstimator, Monitor
+from venire.estimators.blocks import Model, model_of
 from venire.estimators.gold import (
     ClassPrior,
     Gold,
@@ -22,8 +22,7 @@ from venire.estimators.gold import (
     settled,
     without_gold,
 )
-from venire.estimators.passes.blocks import Model, model_of
-from venire.estimators.passes.em import count_pass, one_coin_pass, pair_pass, share_pass
+from venire.estimators.passes import count_pass, one_coin_pass, pair_pass, share_pass
 from venire.estimators.spectral import MIN_OVERLAP, SignRule, rank_one_start, spectral_start
 from venire.labels import LabelTable
 from venire.labels.partitions import Table

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.auto import Auto
-from venire.estimators.families import Families
+from venire.estimators.dependence import Families
 from venire.estimators.gold import Gold, known_classes
 from venire.estimators.truth.mixture import Mixture, candidate_rows, gold_sample, weighed
 from venire.estimators.truth.teaching import explanations

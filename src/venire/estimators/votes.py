@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator
-from venire.estimators.convergence import Monitor
+from venire.estimators.base import TIE, BaseEstimator, Monitor
 from venire.estimators.gold import Gold, gold_votes, shares_by
-from venire.estimators.passes.vote_counts import agreement_pass, count_labels, vote_pass
-from venire.estimators.scoring import TIE
+from venire.estimators.passes import agreement_pass, count_labels, vote_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, labels_given, total
 from venire.labels.sources import as_labels

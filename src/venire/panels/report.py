@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from venire.display import block, facts, table
 from venire.errors import InputError
 from venire.estimators.auto import Auto
-from venire.estimators.families import COPY_CORRELATION, Families
+from venire.estimators.clones import CloneGroup
+from venire.estimators.dependence import COPY_CORRELATION, Families
 from venire.estimators.intervals import implied_intervals
-from venire.estimators.screening.clones import CloneGroup
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.labels.table import keep_labels

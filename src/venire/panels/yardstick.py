@@ -48,8 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator
-from venire.estimators.scoring import TIE
+from venire.estimators.base import TIE, BaseEstimator
 from venire.labels import LabelTable
 from venire.tools.arrays import Floats
 

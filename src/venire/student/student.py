@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.auto import Auto
-from venire.estimators.families import weighted_posteriors
+from venire.estimators.dependence import weighted_posteriors
 from venire.labels import LabelTable
 from venire.labels.table import keep_labels
 from venire.student.models import STRENGTHS, Features, Linear, Model, Rows, Seen, fit_model, rows_of

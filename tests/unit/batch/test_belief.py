@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.batch import plain
 from venire.batch.choice import believe, decide
-from venire.estimators.families import weighted_posteriors
+from venire.estimators.dependence import weighted_posteriors
 from venire.labels import LabelTable
 from venire.paper.accuracy import pair_evidence
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from venire.cli import main, warm_up
-from venire.estimators.by_name import methods
+from venire.estimators.base import methods
 from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
 

@@ -18,13 +18,13 @@ from venire.estimators import (
     DawidSkene,
     RobustMean,
     Streaming,
+    clones,
     find_clones,
     find_constant,
 )
 from venire.estimators.dependence import residual_dependence
 from venire.estimators.intervals import implied_intervals
-from venire.estimators.ratings.agreement import alpha_of
-from venire.estimators.screening import clones
+from venire.estimators.metrics import alpha_of
 from venire.labels import LabelTable
 
 

@@ -8,8 +8,8 @@ from tests.unit.estimators import vote_reference as reference
 from tests.unit.estimators.worlds import Ints, label_matrices, plain, simulate
 from venire.errors import InputError
 from venire.estimators import Auto, CloneGroup, DawidSkene, MajorityVote, find_clones, merge_clones
-from venire.estimators.scoring import error_rate
-from venire.estimators.screening.clones import panel_pairs
+from venire.estimators.clones import panel_pairs
+from venire.estimators.metrics import error_rate
 from venire.labels import LabelTable
 
 

@@ -13,7 +13,7 @@ from tests.unit.estimators import reference
 from tests.unit.estimators.panels import full_world
 from tests.unit.estimators.worlds import Ints, label_matrices, plain, real, simulate
 from venire.errors import InputError
-from venire.estimators import CompetenceEstimator, DawidSkene, OneCoin
+from venire.estimators import BaseEstimator, DawidSkene, OneCoin
 from venire.labels import LabelTable
 
 Drawn = tuple[Ints, int]
@@ -179,7 +179,7 @@ def test_a_warm_start_arrives_at_once() -> None:
 def test_keeps_the_contract() -> None:
     table, _ = full_world(0, 3, 6, 50, 4)
     estimator = DawidSkene(max_iter=3, tol=0)
-    assert isinstance(estimator, CompetenceEstimator)
+    assert isinstance(estimator, BaseEstimator)
     assert estimator.fit(table) is estimator
     assert estimator.n_iter_ == len(estimator.history_) == 3
     assert not estimator.converged_

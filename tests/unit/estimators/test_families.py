@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 from venire.errors import InputError
 from venire.estimators import Auto, CloneGroup, MajorityVote, find_clones
-from venire.estimators.families import (
+from venire.estimators.clones import Clones
+from venire.estimators.dependence import (
     families_of,
     label_weights,
     measured,
@@ -21,7 +22,6 @@ from venire.estimators.families import (
     weighted_posteriors,
     weighted_shares,
 )
-from venire.estimators.screening.clones import Clones
 from venire.labels import LabelTable
 
 NOBODY = Clones((), (), 0)

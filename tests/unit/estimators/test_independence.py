@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from venire import LabelTable
 from venire.estimators.anchor import agreements, capped, prior_votes
 from venire.estimators.auto import Auto, Basis
-from venire.estimators.families import weighted_posteriors, weighted_shares
-from venire.estimators.screening.independence import (
+from venire.estimators.dependence import weighted_posteriors, weighted_shares
+from venire.estimators.screening import (
     FAINT_MEAN_ITEMS,
     MEAN_ITEMS,
     PAIR_ITEMS,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.estimators.worlds import Ints, label_matrices
 from venire.errors import InputError
 from venire.estimators import Known
-from venire.estimators.scoring import TIE
+from venire.estimators.base import TIE
 from venire.labels import LabelTable
 from venire.model import Labeler
 from venire.paper.accuracy import posterior, verdict

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.estimators import reference
 from tests.unit.estimators.worlds import PAPER_PANEL, Ints, label_matrices, plain, simulate
 from venire.errors import InputError
-from venire.estimators import CompetenceEstimator, OneCoin
+from venire.estimators import BaseEstimator, OneCoin
 from venire.estimators.dawid_skene import FullModel
 from venire.labels import LabelTable
 
@@ -219,7 +219,7 @@ def test_a_warm_start_arrives_at_once() -> None:
 def test_keeps_the_contract() -> None:
     table, _ = simulate([0.6, 0.7, 0.65], 50, seed=0)
     estimator = algorithm_3(max_iter=3)
-    assert isinstance(estimator, CompetenceEstimator)
+    assert isinstance(estimator, BaseEstimator)
     assert estimator.fit(table) is estimator
     assert estimator.n_iter_ == len(estimator.history_) == 3
     assert not estimator.converged_

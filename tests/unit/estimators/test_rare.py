@@ -9,7 +9,7 @@ from tests.unit.estimators import rare_reference as reference
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
 from venire.estimators import Anchored, anchor
 from venire.estimators.anchor import agreed_shares, clearly_rarer, purity, unmixed
-from venire.estimators.families import weighted_posteriors
+from venire.estimators.dependence import weighted_posteriors
 from venire.estimators.gold import gold_votes
 from venire.estimators.votes import vote_shares
 from venire.labels import LabelTable

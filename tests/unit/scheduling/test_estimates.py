@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from venire.estimators.auto import Auto, Basis
-from venire.estimators.screening.clones import CloneGroup
-from venire.estimators.screening.independence import Independence
+from venire.estimators.clones import CloneGroup
+from venire.estimators.screening import Independence
 from venire.paper.accuracy import one_coin
 from venire.scheduling.learning.estimates import Estimate, Guess, Memory, Shown
 

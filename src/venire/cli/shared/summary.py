@@ -13,11 +13,10 @@ import numpy as np
 from venire.cli.shared import screen
 from venire.cli.shared.tables import related_lines
 from venire.estimators.auto import Auto
-from venire.estimators.base import winners
+from venire.estimators.base import TIE, winners
 from venire.estimators.intervals import implied_intervals, why_wide
-from venire.estimators.ratings.agreement import alpha_of
+from venire.estimators.metrics import alpha_of, right_shares
 from venire.estimators.ratings.ordinal import Ordinal
-from venire.estimators.scoring import TIE, right_shares
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, labels_given, sizes, total, vote_entropies
 
@@ -75,7 +74,7 @@ def _record(
     import numpy as np
 
     from venire.cli.aggregate import finite
-    from venire.estimators.ratings.agreement import alpha_of
+    from venire.estimators.metrics import alpha_of
 
     table = fitted.table_
     record = {

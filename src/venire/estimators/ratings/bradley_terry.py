@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import Parameters
-from venire.estimators.convergence import Monitor
+from venire.estimators.base import Monitor, Parameters
 from venire.estimators.frames import Backend, frame_of
 from venire.labels.sources.truth import COMPARISON_COLUMNS, Comparisons, as_comparisons
 from venire.tools.arrays import Floats

@@ -24,12 +24,11 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator
-from venire.estimators.convergence import Monitor
+from venire.estimators.base import BaseEstimator, Monitor
+from venire.estimators.blocks import model_of
 from venire.estimators.dawid_skene import FullModel
 from venire.estimators.gold import Soft
-from venire.estimators.passes.blocks import model_of
-from venire.estimators.ratings.agreement import alpha_of, coincidences
+from venire.estimators.metrics import alpha_of, coincidences
 from venire.labels.partitions import Partitions, Table, total
 from venire.labels.sources.truth import as_ordered, numbers_of
 from venire.tools.arrays import Floats, softmax

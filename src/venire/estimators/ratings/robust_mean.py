@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import Parameters, three_arrays
-from venire.estimators.convergence import Monitor
+from venire.estimators.base import Monitor, Parameters, three_arrays
 from venire.estimators.frames import Backend, frame_of
 from venire.labels import LabelTable
 from venire.labels.sources.truth import as_ratings

@@ -478,15 +478,15 @@ class Streaming(StreamViews):
         return self.fit(labels).labels_
 
     def save(self, path: str | Path) -> None:
-        """Write all of it to a file; its format is in `venire.estimators.streaming.persistence`."""
-        from venire.estimators.streaming.persistence import save
+        """Write all of it to a file; its format is in `venire.estimators.streaming.state`."""
+        from venire.estimators.streaming.state import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Continue a saved stream, bit for bit."""
-        from venire.estimators.streaming.persistence import load
+        from venire.estimators.streaming.state import load
 
         return load(cls, path)
 

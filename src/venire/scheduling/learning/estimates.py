@@ -44,12 +44,10 @@ from numpy.typing import NDArray
 
 from venire.estimators.auto import Auto, Basis
 from venire.estimators.base import BaseEstimator
-from venire.estimators.dependence import certainty
-from venire.estimators.families import merge_clones
-from venire.estimators.screening.clones import STRENGTH, CloneGroup
-from venire.estimators.screening.independence import SHOWN_EXCESS
+from venire.estimators.clones import STRENGTH, CloneGroup
+from venire.estimators.dependence import certainty, merge_clones
+from venire.estimators.screening import SHOWN_EXCESS
 from venire.estimators.streaming.drift import DriftMonitor
-from venire.estimators.streaming.persistence import old_labels
 from venire.estimators.streaming.state import (
     ITEM,
     LABELER,
@@ -57,6 +55,7 @@ from venire.estimators.streaming.state import (
     changed_since,
     latest,
     latest_shares,
+    old_labels,
     opinions,
     watch,
 )

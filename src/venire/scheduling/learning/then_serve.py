@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.auto import Auto
-from venire.estimators.base import BaseEstimator
-from venire.estimators.by_name import estimator_of
+from venire.estimators.base import BaseEstimator, estimator_of
 from venire.estimators.one_coin import OneCoin
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence

@@ -50,8 +50,7 @@ import numpy as np
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.auto import Auto
-from venire.estimators.base import BaseEstimator
-from venire.estimators.by_name import estimator_of
+from venire.estimators.base import BaseEstimator, estimator_of
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.learning.estimates import (
     BETTER_THAN_CHANCE,

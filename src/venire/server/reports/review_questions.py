@@ -17,7 +17,7 @@ from venire.labels import LabelTable
 from venire.model import ItemStatus
 
 if TYPE_CHECKING:
-    from venire.estimators.families import Families
+    from venire.estimators.dependence import Families
     from venire.server.runtime.runtime import Runtime
     from venire.server.store import ItemRow, Storage
     from venire.server.stream.live_stream import LiveStream

@@ -26,7 +26,7 @@ from venire.server.reports.event_json import number
 from venire.server.store import LabelRow, Storage
 
 if TYPE_CHECKING:
-    from venire.estimators.families import Families
+    from venire.estimators.dependence import Families
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
 from venire import InputError, LabelTable, UnknownName, krippendorff_alpha, vote_entropy
-from venire.estimators.ratings.agreement import Level, alpha_of
+from venire.estimators.metrics import Level, alpha_of
 
 #: Krippendorff, Computing Krippendorff's Alpha-Reliability: four observers, twelve units.
 OBSERVERS = {

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 import numpy as np
 
 from venire.errors import InputError
-from venire.estimators.passes.em import arrange
+from venire.estimators.passes import arrange
 from venire.labels import Codes, LabelTable
 from venire.labels.partitions import Partitions, Table
 from venire.tools.arrays import Floats
@@ -31,7 +31,7 @@ class Blocks:
     """Runs a kernel over the blocks of a table and adds up what it found.
 
     A kernel is called as kernel(lengths, code, order, *parameters, sums, posteriors), see
-    `venire.estimators.passes.em` for the first three; `sums` are zeros to add to, `posteriors`
+    `venire.estimators.passes` for the first three; `sums` are zeros to add to, `posteriors`
     is the block's part of the items x K array, or is empty. It returns a number, and these are
     added up as well.
 
@@ -51,7 +51,7 @@ class Blocks:
 
     Examples
     --------
-    >>> from venire.estimators.passes.em import count_pass
+    >>> from venire.estimators.passes import count_pass
     >>> table = LabelTable.from_matrix([[0, 1], [1, -1], [0, -1]])
     >>> with Blocks(table, room=4) as blocks:
     ...     blocks.run(count_pass, 4)

@@ -254,7 +254,7 @@ def find_clones(
     """Find labelers who agree more than their knowledge of the truth explains.
 
     What two labelers who know the truth to some degree should agree on is fitted to the whole
-    panel (`venire.estimators.screening.clones`), so what the panel has in common, such as
+    panel (`venire.estimators.clones`), so what the panel has in common, such as
     item difficulty, does not count. A pair is a clone pair if its excess agreement is significant
     at `level` among all pairs compared (Holm), and its errors have a correlation of at least
     `strength`. Groups are what clone pairs connect. No model of the items is fitted: posteriors

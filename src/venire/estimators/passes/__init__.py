@@ -1,1 +1,0 @@
-"""The compiled passes over a table of labels that estimators share."""

@@ -1,1 +1,0 @@
-"""Whose labels count: copies of each other, and labelers who never look."""
