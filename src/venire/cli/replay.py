@@ -97,7 +97,7 @@ def _budget(text: str | None) -> Budget | None:
 
 
 def _recorded(storage: Storage, stream: str) -> Recorded:
-    from venire.server.reports.what_if import recorded_of
+    from venire.server.reports.replays import recorded_of
 
     with screen.working(f"reading {stream}") as working, storage.frozen():
         return recorded_of(storage, stream, lambda n: working(f"{n:,} events"))

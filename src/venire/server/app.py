@@ -22,8 +22,6 @@ from venire.server.edge.settings import ServerSettings
 from venire.server.pages.charts import PLOTLY_PATH, send_plotly
 from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.pages import STATIC, PageRoutes
-from venire.server.pages.sign_on import SignOnRoutes
-from venire.server.pages.stream_pages import StreamPageRoutes
 from venire.server.routes.admin import HealthRoutes, KeyRoutes, WebhookRoutes
 from venire.server.routes.gold import GoldRoutes
 from venire.server.routes.items import ItemRoutes
@@ -57,7 +55,7 @@ PARTS: Final[tuple[type[Part], ...]] = (
     KeyRoutes,
     HealthRoutes,
 )
-PAGES = (PageRoutes, SignOnRoutes, ConsoleRoutes, StreamPageRoutes)
+PAGES = (PageRoutes, ConsoleRoutes)
 
 
 def create_app(service: Service, settings: ServerSettings | None = None) -> FastAPI:

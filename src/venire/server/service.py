@@ -23,8 +23,7 @@ from venire.server.operations.reviews import ReviewOperations, SendBackOperation
 from venire.server.operations.routing import Routing
 from venire.server.operations.streams import StreamOperations
 from venire.server.reports import skill_report
-from venire.server.reports.review_questions import ReviewQuestions
-from venire.server.reports.skill_report import Skills
+from venire.server.reports.skill_report import ReviewQuestions, Skills
 from venire.server.reports.trends import Trends
 from venire.server.runtime.health import Condition
 from venire.server.runtime.runtime import Runtime

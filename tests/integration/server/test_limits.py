@@ -245,7 +245,7 @@ def _sent(kind: str) -> tuple[str, str, str, bytes]:
 
 
 def test_highlights_and_markdown_are_bounded() -> None:
-    from venire.server.pages.layouts import MOST_PLACES, lay_out
+    from venire.server.pages.rendering import MOST_PLACES, lay_out
     from venire.server.settings import Block
 
     blocks = [Block(**block) for block in LAYOUT]

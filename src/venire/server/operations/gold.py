@@ -15,7 +15,7 @@ from venire.server.messages import Answer, AuditsView, BoundView, GoldIn, GoldVi
 from venire.server.reports.event_json import gold_view
 from venire.server.runtime.chunks import chunks, committed, run_chunk
 from venire.server.stream.change_batch import Batch
-from venire.server.stream.gold import KnownGold, answer_audit, known_gold, take_gold, unknown_gold
+from venire.server.stream.checks import KnownGold, answer_audit, known_gold, take_gold, unknown_gold
 
 if TYPE_CHECKING:
     from venire.audits import ErrorBound

@@ -26,6 +26,8 @@ from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.store import ERASED, RenewLease, Storage
 from venire.server.stream import grants
 from venire.server.stream.change_batch import Batch
+from venire.server.stream.checks import AFTER_SLOTS, LATEST
+from venire.server.stream.grants import Offer, Waiter
 from venire.server.stream.labels import (
     EXISTS,
     Known,
@@ -40,13 +42,11 @@ from venire.server.stream.labels import (
     unknown_rows,
 )
 from venire.server.stream.leases import HeldLease
-from venire.server.stream.offers import Offer, Waiter
-from venire.server.stream.repeats import AFTER_SLOTS, LATEST
 from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
     from venire.server.operations.gold import GoldOperations
-    from venire.server.reports.review_questions import ReviewQuestions
+    from venire.server.reports.skill_report import ReviewQuestions
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream, Moment
 
@@ -128,7 +128,7 @@ class LabellingOperations:
         runtime.waiting += 1
         try:
             while True:
-                waiter: Waiter[Offer] = Waiter(labeler, key, ahead)
+                waiter = Waiter(labeler, key, ahead)
                 offer = await self._wait_for_offer(stream, waiter, until - seconds_now())
                 try:
                     if offer is None:
@@ -144,9 +144,7 @@ class LabellingOperations:
         finally:
             runtime.waiting -= 1
 
-    async def _wait_for_offer(
-        self, stream: str, waiter: Waiter[Offer], seconds: float
-    ) -> Offer | None:
+    async def _wait_for_offer(self, stream: str, waiter: Waiter, seconds: float) -> Offer | None:
         """Wait for an offer; release it if the client disconnects at that moment."""
         try:
             return await self.runtime.offers.room(stream).wait(waiter, seconds)

@@ -42,20 +42,20 @@ from venire.server.reports.event_json import (
     route_view,
 )
 from venire.server.reports.explain import check_cursor, explain, find
-from venire.server.reports.guarantee import (
+from venire.server.reports.replays import panel_of, what_if_of
+from venire.server.reports.skill_report import MIN_LABELS, Skill, Skills
+from venire.server.reports.trends import (
     TRUSTED,
+    audited_of,
     guarantee_of,
     guarantee_view,
     last_change,
     marked_exit,
+    rates_over,
     rests_on,
 )
-from venire.server.reports.panel import panel_of
-from venire.server.reports.rates import audited_of, rates_over
-from venire.server.reports.skill_report import MIN_LABELS, Skill, Skills
-from venire.server.reports.what_if import what_if_of
 from venire.server.store.codec import kind_of
-from venire.server.stream.slot_clock import quantile
+from venire.server.stream.statistics import quantile
 
 if TYPE_CHECKING:
     from venire.server.admin_messages import TrendsView

@@ -15,8 +15,8 @@ from venire.server.actors import Actor, audit_row
 from venire.server.admin_messages import Kind, Order, ReviewItem, ReviewsPage, SentBackView
 from venire.server.operations.items import excerpt_of, opened, sealed
 from venire.server.reports.event_json import label_view
-from venire.server.reports.guarantee import guarantee_of
-from venire.server.reports.review_questions import QuestionList, ReviewQuestions, reason_of, rows_of
+from venire.server.reports.skill_report import QuestionList, ReviewQuestions, reason_of, rows_of
+from venire.server.reports.trends import guarantee_of
 from venire.server.settings import LONGEST_ID
 from venire.server.store import ERASED, FollowRow, Insert, ItemRow, Storage
 from venire.server.store.contents import compact, digest_of

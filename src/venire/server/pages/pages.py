@@ -1,6 +1,10 @@
 """The pages that belong to no stream: home, labelling, signing in and out, and the API's docs.
 
 `sections` lays the OpenAPI document out for a page that needs no script and no other host.
+
+The cookie of a session is `SameSite=Strict`, and the way back from a provider of identities is one
+from another site, on which browsers send no such cookie: so it ends on a page of ours, which goes
+on by itself.
 """
 
 from __future__ import annotations
@@ -8,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qs, urlencode
 
 from fastapi import FastAPI, Request, Response
@@ -27,9 +32,10 @@ from venire.server.edge.answers import event, follow, json_answer, says
 from venire.server.edge.blind import Blind
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Gate, by_hand, caller
+from venire.server.edge.oidc import WITHIN, Begun, Provider
 from venire.server.edge.peers import all_insights, all_streams
 from venire.server.pages.charts import sparkline
-from venire.server.pages.rendering import as_html, percent, times
+from venire.server.pages.rendering import as_html, number, payload_of, percent, seconds, times
 
 Schema = Mapping[str, Any]
 
@@ -142,6 +148,15 @@ WORK = ("/work?", "/streams/")
 #: The cookie with the id token of who signed in with the provider, for signing out there too.
 ID_TOKEN = "venire_id_token"
 
+#: Where a sign-in begins, and how the names begin of the cookies that hold one each.
+BEGIN: Final = "/sign-in/oidc"
+SIGN_IN_COOKIE: Final = "venire_sign_in_"
+
+#: A longer id token does not fit into a cookie.
+LONGEST: Final = 3_800
+
+_STATE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
 
 class PageRoutes:
     """The HTML pages."""
@@ -157,7 +172,7 @@ class PageRoutes:
             lstrip_blocks=True,
         )
         self._templates.filters.update(seconds=seconds, number=number, percent=percent)
-        self._templates.filters.update(sparkline=sparkline, times=times)
+        self._templates.filters.update(sparkline=sparkline, times=times, payload=payload_of)
         self._templates.globals.update(ExitReason=ExitReason, Role=Role)
         self._templates.globals["provider"] = gate.provider
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
@@ -170,6 +185,8 @@ class PageRoutes:
             ("/", "GET", self.home),
             ("/sign-in", "POST", self.sign_in),
             ("/sign-in", "GET", self.sign_in_by_link),
+            (BEGIN, "GET", self.begin),
+            (f"{BEGIN}/callback", "GET", self.finish),
             ("/sign-out", "POST", self.sign_out),
             ("/join/{stream}", "GET", self.invited),
             ("/join/{stream}", "POST", self.join),
@@ -315,6 +332,70 @@ class PageRoutes:
         return response
 
     @by_hand
+    async def begin(self, request: Request) -> Response:
+        """Send the browser to the provider."""
+        provider = self._provider()
+        back = f"{self._address(request)}{BEGIN}/callback"
+        url, begun = await provider.begin(back, request.query_params.get("to", "")[:2000])
+        response = RedirectResponse(url, 303, {"cache-control": "no-store"})
+        response.set_cookie(
+            _cookie_of(begun.state),
+            provider.sealed(begun, self._gate.service.identities.secret),
+            max_age=round(WITHIN),
+            path=BEGIN,
+            httponly=True,
+            samesite="lax",  # it has to come along when the provider sends the browser back
+            secure=self._is_secure(request),
+        )
+        return response
+
+    @by_hand
+    async def finish(self, request: Request) -> Response:
+        """Sign in who comes back from the provider, if it says who that is."""
+        provider, identities = self._provider(), self._gate.service.identities
+        begun = await self._begun(request, provider)
+        person, token = await provider.finish(begun, request.query_params)
+        try:
+            longest = self._gate.settings.session_hours * 3600
+            session = await identities.sign_in(person, longest, begun.state, begun.exp)
+        except (Conflict, InputError) as error:
+            raise RequestError(403, "no_labeler", str(error)) from None
+        if person.role is None:
+            url = await provider.end_url(token, f"{self._address(request)}/")
+            return self._page("no_role.html", None, 403, person=person, url=url)
+        if session is None:
+            raise _unknown()
+        home = landing(person.role, begun.to)
+        response = self._page("go_on.html", None, to=home, name=person.name)
+        response.delete_cookie(_cookie_of(begun.state), path=BEGIN)
+        self._keep(request, response, session)
+        kept = token if len(token) <= LONGEST else "-"
+        self._keep(request, response, kept, ID_TOKEN, "/sign-out")
+        return response
+
+    async def _begun(self, request: Request, provider: Provider) -> Begun:
+        """The sign-in that this browser began, and has not finished."""
+        state, begun = request.query_params.get("state", ""), None
+        if _STATE.fullmatch(state):
+            identities, kept = self._gate.service.identities, request.cookies.get(_cookie_of(state))
+            begun = None if kept is None else provider.opened(kept, identities.secret, state)
+            if begun is not None and await identities.is_finished(state):
+                begun = None
+        if begun is None:
+            raise _unknown()
+        return begun
+
+    def _provider(self) -> Provider:
+        if self._gate.provider is None:
+            raise RequestError(
+                404,
+                "not_found",
+                "this server has no single sign-on",
+                hint="sign in with a key, or set VENIRE_OIDC_ISSUER",
+            )
+        return self._gate.provider
+
+    @by_hand
     async def live(self, request: Request) -> Response:
         """The overview as server-sent events, whenever it changes."""
         who = caller(request)
@@ -432,26 +513,15 @@ def over_https(request: Request) -> bool:
     return "https" in (request.url.scheme, proxied) or "proto=https" in forwarded
 
 
-def seconds(value: float | None) -> str:
-    """A time span for people.
-
-    >>> seconds(0.25), seconds(75), seconds(7300), seconds(None)
-    ('0.2 s', '1 min 15 s', '2 h 1 min', '–')
-    """
-    if value is None:
-        return "–"
-    if value < 60:
-        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
-    whole = round(value)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+def _cookie_of(state: str) -> str:
+    """The cookie of a sign-in: each has its own, so that it may be tried in several tabs."""
+    return f"{SIGN_IN_COOKIE}{state[:8]}"
 
 
-def number(value: float | None, digits: int = 0) -> str:
-    """A number for people.
-
-    >>> number(12345), number(0.5, 2), number(None)
-    ('12,345', '0.50', '–')
-    """
-    return "–" if value is None else f"{value:,.{digits}f}"
+def _unknown() -> RequestError:
+    return RequestError(
+        400,
+        "unknown_sign_in",
+        "this sign-in was finished, took longer than ten minutes, or began in another browser",
+        hint="sign in again",
+    )

@@ -1,27 +1,55 @@
-"""What the latest exits of a stream say: mixes, trends, and estimated accuracy.
+"""How well a stream does: trends of its latest exits, rates by its audits, and its guarantee.
 
 Verdicts are set against votes. A stream may look well by every mean and yet lose a rare class: if
 most items leave after one label, and the class is so rare that one label cannot convince anybody,
 then whoever says it is overruled. So for each class it is counted how many items most of their
 labels put into it, and how many of those left as it.
+
+The rates of each class, how often it comes, how right and how complete its verdicts are, rest on
+audits, which are drawn at random with known probabilities, each of which counts for one over its
+own (`venire.audits.rates`); verdicts of the others narrow the intervals. Whatever else has gold,
+because somebody chose it, reviewed a doubtful verdict or was asked, does not count.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from venire.server.admin_messages import Mix, Period, TrendsView
-from venire.server.store import Exited, LabelRow, Storage
-from venire.server.stream.slot_clock import quantile
-from venire.server.stream.statistics import accuracy_interval, mean
+from venire.audits.rates import Rate, precision_of, recall_of, share_of
+from venire.model import ItemStatus
+from venire.server.admin_messages import (
+    ClassRates,
+    GuaranteeView,
+    IntervalView,
+    Mix,
+    Period,
+    RatesView,
+    RateView,
+    ThresholdView,
+    TrendsView,
+)
+from venire.server.messages import view
+from venire.server.reports.event_json import exit_view
+from venire.server.store import Exited, GoldRow, ItemRow, LabelRow, Storage
+from venire.server.store.maintenance.guaranteed import Guaranteed, Tested, counted_in, judged_of
+from venire.server.stream.statistics import accuracy_interval, mean, quantile
 
 if TYPE_CHECKING:
+    from venire.server.messages import ExitView
     from venire.server.runtime.runtime import Runtime
+    from venire.server.store import SettingsRow
+    from venire.server.stream.checks import Checks
     from venire.server.stream.live_stream import LiveStream
+
 
 #: How many of the latest exits to look at, and into how many periods to cut them.
 EXITS: Final = 2000
@@ -213,3 +241,280 @@ def _period(exits: Sequence[Exited], given: Given, arrivals: int, known: Known) 
 def _taught(labels: Sequence[LabelRow], voices: Set[str]) -> float:
     """Whether all labels are the student's."""
     return float(bool(labels) and all(label.labeler in voices for label in labels))
+
+
+#: How many of the latest exits are looked at for rates, and the most classes.
+RATED: Final = 50_000
+CLASSES: Final = 20
+
+
+class Audited(NamedTuple):
+    """Verdicts as items left with them, and what audits say of those that were drawn.
+
+    `drawn` are in order, with the probability of each. `gold` has only what was answered; those of
+    the drawn ones before the last answer that are not in it were passed over.
+    """
+
+    verdicts: dict[str, str]
+    confidences: dict[str, float]
+    drawn: dict[str, float]
+    gold: dict[str, str]
+    passed_over: tuple[str, ...]
+
+
+def audited_of(storage: Storage, stream: str, shares: dict[str, float], last: int) -> Audited:
+    """The latest verdicts, up to number `last`, that could have been drawn, and their audits.
+
+    `shares` are the probabilities of those that were drawn, in order.
+    """
+    on = _times(storage, stream)
+    verdicts: dict[str, str] = {}
+    confidences: dict[str, float] = {}
+    rows = [
+        row
+        for row in storage.exits(stream, max(0, last - RATED))
+        if row.status == ItemStatus.LEFT and row.verdict is not None and row.exit_n is not None
+        and row.exit_n <= last and _was_on(on, row)
+    ]  # fmt: skip
+    gold = {row.item: row for row in storage.gold_among(stream, [row.id for row in rows])}
+    for row in rows:
+        if row.id not in gold or not _before(gold[row.id], row):
+            verdicts[row.id], confidences[row.id] = str(row.verdict), row.confidence or 0.0
+    drawn = {item: share for item, share in shares.items() if item in verdicts}
+    answered = {item: gold[item].label for item in drawn if item in gold}
+    places = [n for n, item in enumerate(drawn) if item in answered]
+    upto = list(drawn)[: places[-1] + 1] if places else []
+    passed = tuple(item for item in upto if item not in answered)
+    return Audited(verdicts, confidences, drawn, answered, passed)
+
+
+def _times(storage: Storage, stream: str) -> list[tuple[float, bool]]:
+    """From when on verdicts were drawn, and from when on not."""
+    found = []
+    for row in storage.settings(stream):
+        fields = json.loads(row.body)["settings"]
+        found.append((row.at, bool(fields.get("audit_share") or fields.get("audit_at_least"))))
+    return found
+
+
+def _was_on(times: list[tuple[float, bool]], row: ItemRow) -> bool:
+    if row.left_at is None:
+        return False
+    place = bisect_right(times, row.left_at, key=lambda one: one[0])
+    return place > 0 and times[place - 1][1]
+
+
+def _before(gold: GoldRow, row: ItemRow) -> bool:
+    """Whether the class was known before the item left: then its verdict is no labeler's."""
+    first: float = json.loads(gold.earlier)[0][1] if gold.earlier else gold.at
+    return row.left_at is not None and first < row.left_at
+
+
+def rates_over(
+    stream: str, classes: tuple[str, ...], found: Audited, level: float, due: int
+) -> RatesView:
+    """Share, precision and recall of each class, with their intervals.
+
+    >>> verdicts = {str(k): "spam" if k % 4 == 0 else "ok" for k in range(400)}
+    >>> drawn = {str(k): 0.25 for k in range(0, 400, 3)}
+    >>> gold = {item: verdicts[item] for item in drawn}
+    >>> audited = Audited(verdicts, dict.fromkeys(verdicts, 0.9), drawn, gold, ())
+    >>> view = rates_over("posts", ("spam", "ok"), audited, 0.95, 0)
+    >>> spam = view.classes["spam"]
+    >>> spam.share.estimate, spam.precision.estimate, spam.recall.estimate, spam.share.gold
+    (0.25, 1.0, 1.0, 134)
+    """
+    named = classes[:CLASSES] if found.gold else ()
+    return RatesView(
+        stream=stream,
+        level=level,
+        items=len(found.verdicts),
+        drawn=len(found.drawn),
+        gold=len(found.gold),
+        passed_over=len(found.passed_over),
+        due=due,
+        classes={name: _class_rates(found, name, len(classes), level) for name in named},
+    )
+
+
+def _class_rates(found: Audited, of: str, classes: int, level: float) -> ClassRates:
+    said, sure = found.verdicts, found.confidences
+    scores = {x: p if said[x] == of else (1 - p) / (classes - 1) for x, p in sure.items()}
+    other = ""  # no class has this name
+    missed = {item: other if said[item] == of else of for item in found.passed_over}
+    hits = {item: of if said[item] == of else other for item in found.passed_over}
+
+    def view(rate: Any, low: Mapping[str, str], high: Mapping[str, str]) -> RateView:
+        return _worst(rate, found, of, scores, level, low, high)
+
+    return ClassRates(
+        view(
+            share_of, dict.fromkeys(found.passed_over, other), dict.fromkeys(found.passed_over, of)
+        ),
+        view(precision_of, missed, hits),
+        view(recall_of, missed, hits),
+    )
+
+
+def _worst(
+    rate: Any,
+    found: Audited,
+    of: str,
+    scores: Mapping[str, float],
+    level: float,
+    low: Mapping[str, str],
+    high: Mapping[str, str],
+) -> RateView:
+    """A rate; each end as if those that were passed over spoke against it."""
+
+    def made(more: Mapping[str, str]) -> Rate:
+        gold = found.gold | dict(more)
+        chances = {item: found.drawn[item] for item in gold}
+        even = len(set(chances.values())) < 2
+        made: Rate = rate(found.verdicts, gold, of, scores, None if even else chances, level)
+        return made
+
+    best = made({})
+    ends = (made(low), made(high)) if found.passed_over else (best, best)
+    told = best.record() | {"low": ends[0].record()["low"], "high": ends[1].record()["high"]}
+    only = told["gold_only"]
+    alone = (only["low"], only["high"])
+    if found.passed_over:
+        alone = ends[0].record()["gold_only"]["low"], ends[1].record()["gold_only"]["high"]
+    return RateView(
+        told["estimate"],
+        told["low"],
+        told["high"],
+        level,
+        IntervalView(only["estimate"], *alone),
+        told["worth"],
+        told["gold"],
+        told["items"],
+    )
+
+
+async def guarantee_of(runtime: Runtime, live: LiveStream) -> Guaranteed | None:
+    """What is guaranteed by now; None in a stream without a guarantee."""
+    if live.settings.guarantee is None:
+        return None
+    checks, kept = live.checks, live.guaranteed
+    by = live.version, live.exit_n, checks.gold, checks.corrected
+    if kept is None or kept[0] != by:
+        before = None if kept is None else kept[1]
+        given = runtime.storage, live.name, before
+        tested, found = await runtime.read_committed(_read, *given)
+        kept = live.guaranteed = by, tested, found
+    return kept[2]
+
+
+def _read(
+    storage: Storage, stream: str, before: Tested | None
+) -> tuple[Tested | None, Guaranteed | None]:
+    tested = counted_in(storage, stream, before)
+    return tested, None if tested is None else judged_of(storage, stream, tested)
+
+
+def marked_exit(row: ItemRow, proven: Guaranteed | None) -> ExitView:
+    left = exit_view(row)
+    if proven is None:
+        return left
+    return replace(left, guaranteed=proven.marks(row.exit_n, row.confidence))
+
+
+def guarantee_view(proven: Guaranteed | None) -> GuaranteeView | None:
+    """What is guaranteed, as clients see it."""
+    if proven is None:
+        return None
+    found = proven.found
+    return view(GuaranteeView, found, curve=tuple(ThresholdView(*row) for row in found.curve))
+
+
+ALONE: Final = "by labels alone"
+TRUSTED: Final = "said by somebody trusted"
+
+#: Settings on which verdicts depend, and what to call them.
+WATCHED: Final = MappingProxyType(
+    {
+        "panel": "the panel",
+        "guidelines": "the guidelines",
+        "policy": "the policy",
+        "learning": "the way of learning",
+        "student": "the student",
+        "families": "the families of labelers",
+        "costs": "the costs of errors",
+        "min_labels": "the number of labels",
+        "max_overlap": "the number of labels",
+        "min_confidence": "the required confidence",
+    }
+)
+
+
+class BasisChange(NamedTuple):
+    """When verdicts began to be made otherwise, and what changed."""
+
+    at: float
+    what: str
+
+
+def last_change(rows: Sequence[SettingsRow]) -> BasisChange | None:
+    """The last version of the settings by which verdicts are made otherwise.
+
+    >>> from venire.server.store import SettingsRow
+    >>> bodies = [{"policy": "greedy", "ahead": 1}, {"policy": "realised", "ahead": 1},
+    ...           {"policy": "realised", "ahead": 2}]
+    >>> rows = [SettingsRow.load(["posts", n, float(n), "me", json.dumps({"settings": body})])
+    ...         for n, body in enumerate(bodies, 1)]
+    >>> last_change(rows), last_change(rows[:1])
+    (BasisChange(at=2.0, what='the policy'), None)
+    """
+    bodies = [json.loads(row.body)["settings"] for row in rows]
+    for (_, one), (row, other) in reversed(list(pairwise(zip(rows, bodies, strict=True)))):
+        for name, words in WATCHED.items():
+            if _watched(one, name) != _watched(other, name):
+                return BasisChange(row.at, words)
+    return None
+
+
+def _watched(settings: Mapping[str, Any], name: str) -> Any:
+    """The value; of the panel only who labels, and of which kind."""
+    value = settings.get(name)
+    if name != "panel":
+        return value or None
+    members = [m for m in value or () if not m.get("trusted") and not m.get("retired")]
+    return sorted((m["id"], str(m.get("kind"))) for m in members)
+
+
+def rests_on(
+    checks: Checks, left_at: float | None, change: tuple[float, str] | None, shifted: bool
+) -> str:
+    """What the confidence of an item that left then (None: it is open) rests on.
+
+    >>> from venire.server.stream.checks import Checks
+    >>> checks = Checks()
+    >>> rests_on(checks, None, None, False)
+    'by labels alone'
+    """
+    bound = checks.bound()
+    said = bound.audited - bound.skipped
+    if not said or checks.last_checked is None:
+        if not checks.gold:
+            return ALONE
+        return f"by labels, taught by {checks.gold:,} gold; not checked by audits"
+    right, audits = 1 - bound.wrong / said, "1 audit" if said == 1 else f"{said:,} audits"
+    words = (
+        f"by labels; checked on {audits}, the last of {_day(checks.last_checked)}: "
+        f"{100 * right:.1f} % of these verdicts were right"
+    )
+    later = left_at is None or left_at > checks.last_checked
+    if change is not None:
+        at, what = change
+        if at > checks.last_checked and (left_at is None or left_at >= at):
+            return f"{words}; stale: {what} changed on {_day(at)}"
+    if shifted and later:
+        return f"{words}; stale: the mix of verdicts has changed"
+    return words
+
+
+def _day(at: float) -> str:
+    day = datetime.fromtimestamp(at, UTC)
+    return f"{day.day} {day:%B %Y}"

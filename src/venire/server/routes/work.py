@@ -35,8 +35,7 @@ from venire.server.edge.parameters import (
     serves,
 )
 from venire.server.messages import Answer, LabelIn, Lease, NoteView, Nothing, Progress
-from venire.server.pages.layouts import lay_out
-from venire.server.pages.rendering import as_html
+from venire.server.pages.rendering import as_html, lay_out
 from venire.server.settings import LONGEST_ID, MOST_AHEAD, Block, Name
 
 AHEAD = "How many items the labeler may hold beyond its capacity; the stream's `ahead` at most."

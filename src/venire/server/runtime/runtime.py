@@ -37,9 +37,9 @@ from venire.server.store import (
 )
 from venire.server.stream.background import ThreadPools, ignore_error
 from venire.server.stream.change_batch import Batch, LogPosition
+from venire.server.stream.grants import Offers
 from venire.server.stream.leases import LeaseIndex
 from venire.server.stream.live_stream import LiveStream, Moment
-from venire.server.stream.offers import Offers
 
 T = TypeVar("T")
 

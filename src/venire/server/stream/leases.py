@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -16,9 +16,16 @@ from typing import Final, Generic, TypeVar
 from venire.server.messages import Answer
 from venire.server.settings import Member
 from venire.server.store import LeaseRow
+from venire.server.stream.statistics import quantile
 
 #: How many of the latest exits and answers to remember.
 REMEMBERED: Final = 20_000
+
+#: How many of a labeler's latest lead times to keep.
+KEPT_TIMES: Final = 50
+
+#: The length of a lease: this factor times this quantile of the lead times.
+LEASE_FACTOR, LEASE_QUANTILE = 2.0, 0.9
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -164,6 +171,51 @@ class Leases:
                 return end
             heapq.heappop(self._ends)
         return math.inf
+
+
+class LeadTimes:
+    """Labelers' times from lease to label, and the length of the next lease.
+
+    A lease lasts twice the labeler's 90th percentile, within bounds. For a labeler without labels
+    the whole panel's times are used, and without any the geometric mean of the bounds.
+
+    >>> times = LeadTimes()
+    >>> times.ttl("ann", 10, 1000)
+    100.0
+    >>> for seconds in range(30, 40):
+    ...     times.add("ann", seconds)
+    >>> times.ttl("ann", 10, 1000), times.ttl("bob", 10, 1000), times.ttl("ann", 10, 60)
+    (76.0, 76.0, 60)
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, deque[float]] = {}
+        self._all: deque[float] = deque(maxlen=KEPT_TIMES)
+        self._kept: dict[str | None, float | None] = {}
+
+    def add(self, labeler: str, seconds: float) -> None:
+        """Record the time from a lease to its label."""
+        self._of.setdefault(labeler, deque(maxlen=KEPT_TIMES)).append(seconds)
+        self._all.append(seconds)
+        self._kept.pop(labeler, None)
+        self._kept.pop(None, None)
+
+    def of(self, labeler: str) -> tuple[float, ...]:
+        """The recent lead times of a labeler, oldest first."""
+        return tuple(self._of.get(labeler, ()))
+
+    def ttl(self, labeler: str, floor: float, ceiling: float) -> float:
+        """How long the next lease of this labeler lasts."""
+        typical = self._typical(labeler)
+        if typical is None:
+            return math.sqrt(floor * ceiling)
+        return min(max(LEASE_FACTOR * typical, floor), ceiling)
+
+    def _typical(self, labeler: str) -> float | None:
+        who = labeler if labeler in self._of else None
+        if who not in self._kept:
+            self._kept[who] = quantile(self._all if who is None else self._of[who], LEASE_QUANTILE)
+        return self._kept[who]
 
 
 class RecentDict(OrderedDict[K, V], Generic[K, V]):

@@ -29,7 +29,7 @@ from venire.model import (
     StreamStatus,
     Verdict,
 )
-from venire.server.clock import Clock
+from venire.server.clock import Clock, SlotClock
 from venire.server.settings import StreamSettings
 from venire.server.store import (
     AlarmRow,
@@ -46,19 +46,17 @@ from venire.server.store.codec import MAX_PART, in_parts
 from venire.server.store.maintenance.guaranteed import Guaranteed, Tested
 from venire.server.store.records import SegmentRow
 from venire.server.stream.change_batch import Batch
-from venire.server.stream.checks import Checks, FollowUps
-from venire.server.stream.engine_setup import bounds_of, budget_of
+from venire.server.stream.checks import Checks, FollowUps, Repeats
+from venire.server.stream.engine_setup import StreamPupil, bounds_of, budget_of
 from venire.server.stream.leases import (
     REMEMBERED,
     HeldLease,
     Labelers,
+    LeadTimes,
     LeaseIndex,
     Leases,
     RecentDict,
 )
-from venire.server.stream.pupil import StreamPupil
-from venire.server.stream.repeats import Repeats
-from venire.server.stream.slot_clock import LeadTimes, SlotClock
 from venire.server.stream.statistics import Statistics
 
 #: Longer payloads, in characters, are not kept in memory but read when an item is leased, ...

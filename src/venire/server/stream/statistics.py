@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from venire.model import Exit, ExitReason, Verdict
 from venire.server.store import Exited
-from venire.server.stream.slot_clock import quantile
 
 #: The minutes that are kept.
 MINUTES: Final = 60
@@ -216,3 +215,15 @@ def accuracy_interval(confidences: Sequence[float]) -> tuple[float | None, float
     middle = sum(confidences) / len(confidences)
     spread = 1.96 * math.sqrt(sum(p * (1 - p) for p in confidences)) / len(confidences)
     return round(max(0.0, middle - spread), 4), round(min(1.0, middle + spread), 4)
+
+
+def quantile(values: Iterable[float], share: float) -> float | None:
+    """The smallest value that at least this share of the values do not exceed; None if empty.
+
+    >>> quantile([4, 1, 3, 2], 0.5), quantile(range(1, 11), 0.9), quantile([], 0.5)
+    (2, 9, None)
+    """
+    ranked = sorted(values)
+    if not ranked:
+        return None
+    return ranked[max(0, math.ceil(share * len(ranked)) - 1)]

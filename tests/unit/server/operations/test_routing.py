@@ -17,7 +17,7 @@ from venire.server.messages import GoldIn, ItemIn
 from venire.server.operations import routing
 from venire.server.pages.setting_fields import groups_of
 from venire.server.pages.story import story_of
-from venire.server.reports.what_if import events_of
+from venire.server.reports.replays import events_of
 from venire.server.settings import StreamSettings, as_body, changed, of_body
 from venire.server.store import RoutedRow
 from venire.server.store.maintenance.verify import verify

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from venire.server.pages.layouts import LONGEST_PATH, MOST_ROWS, MOST_SOUGHT, lay_out
+from venire.server.pages.rendering import LONGEST_PATH, MOST_ROWS, MOST_SOUGHT, lay_out
 from venire.server.settings import Block, StreamSettings
 
 PNG, WAV = "data:image/png;base64,AAAA", "data:audio/wav;base64,AAAA"

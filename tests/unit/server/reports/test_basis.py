@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.server.support import bench, running
 from venire.server.messages import GoldIn
-from venire.server.reports.guarantee import BasisChange, rests_on
+from venire.server.reports.trends import BasisChange, rests_on
 from venire.server.store import CheckRow
 from venire.server.stream.checks import Checks
 

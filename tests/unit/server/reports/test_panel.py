@@ -8,7 +8,7 @@ import pytest
 from tests.unit.server.support import Bench, bench, running
 from venire import panel_report
 from venire.errors import InputError, NotFound, StateError
-from venire.server.reports import panel
+from venire.server.reports import replays
 
 
 async def labelled(b: Bench, items: int) -> list[tuple[str, str, str]]:
@@ -53,7 +53,7 @@ async def test_few_labels_and_unknown_streams_are_refused() -> None:
 
 @running
 async def test_a_report_that_takes_too_long_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panel, "MAX_SECONDS", -1.0)
+    monkeypatch.setattr(replays, "MAX_SECONDS", -1.0)
     async with bench() as b:
         await labelled(b, 10)
         with pytest.raises(StateError, match="use venire panel, which has no limit"):

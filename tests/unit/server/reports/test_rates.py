@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.store.store import MemoryStorage
 from venire.audits.rates import precision_of, recall_of, share_of
 from venire.model import ItemStatus
-from venire.server.reports.rates import Audited, audited_of, rates_over
+from venire.server.reports.trends import Audited, audited_of, rates_over
 from venire.server.store import (
     CheckRow,
     ExitRow,

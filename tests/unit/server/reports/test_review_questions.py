@@ -13,7 +13,7 @@ from venire.labels import LabelTable
 from venire.model import NoWork
 from venire.server import ManualClock
 from venire.server.messages import GoldIn
-from venire.server.reports.review_questions import asked_of, reason_of
+from venire.server.reports.skill_report import asked_of, reason_of
 from venire.server.store import (
     GoldRow,
     Insert,

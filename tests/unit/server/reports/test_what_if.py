@@ -13,7 +13,7 @@ from tests.unit.server.support import Bench, bench, running, until
 from venire import Budget, Plan, what_if
 from venire.errors import InputError, NotFound, StateError, TooMuch, UnknownName
 from venire.server.messages import GoldIn
-from venire.server.reports import what_if as report
+from venire.server.reports import replays as report
 from venire.server.stream import background
 
 PANEL = [

@@ -15,8 +15,8 @@ from venire.estimators import Auto
 from venire.labels import LabelTable
 from venire.server.pages.rendering import changed_settings
 from venire.server.pages.setting_fields import groups_of
+from venire.server.reports.replays import events_of
 from venire.server.reports.skill_report import measure
-from venire.server.reports.what_if import events_of
 from venire.server.settings import StreamSettings, as_body, changed, of_body
 from venire.server.store import LabelRow
 

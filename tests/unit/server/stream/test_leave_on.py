@@ -15,7 +15,7 @@ from venire.engine import Scheduler
 from venire.server.messages import GoldIn
 from venire.server.pages.setting_fields import groups_of
 from venire.server.pages.story import story_of
-from venire.server.reports.what_if import events_of
+from venire.server.reports.replays import events_of
 from venire.server.settings import StreamSettings, as_body, changed, of_body
 
 _ = _only_when_told_to

@@ -14,7 +14,7 @@ from venire.errors import Conflict, InputError
 from venire.server import ItemIn, Lease
 from venire.server.pages.setting_fields import groups_of
 from venire.server.pages.story import story_of
-from venire.server.reports.what_if import events_of
+from venire.server.reports.replays import events_of
 from venire.server.settings import StreamSettings, as_body, changed, of_body
 from venire.server.store.maintenance.export import write_table
 from venire.server.store.maintenance.verify import verify

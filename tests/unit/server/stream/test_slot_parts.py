@@ -23,7 +23,7 @@ from tests.unit.server.webhooks.test_deliveries import LOCAL
 from venire.errors import StoreDown
 from venire.events import Closed
 from venire.server import ItemIn
-from venire.server.reports.what_if import events_of
+from venire.server.reports.replays import events_of
 from venire.server.store import Change, Insert, Storage, open_storage
 from venire.server.store.maintenance.export import log_lines
 from venire.server.store.maintenance.verify import verify
