@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from venire.budget import Budget
-    from venire.connectors.judges.file import AnyJudge
+    from venire.connectors.judges.judge import Judge
 
 
 ITEMS = "What is judged: JSON Lines or CSV with id; a prompt may use any other field."
@@ -44,9 +44,10 @@ def judge(
     from venire.batch.asking import close_labelers, run_beside
     from venire.batch.labelling import check_limits, read_batch
     from venire.batch.rounds import GROWTH, IN_BATCHES
+    from venire.connectors.judges.answers import Cache
     from venire.connectors.judges.batches import BatchBook
-    from venire.connectors.judges.cache import Cache
-    from venire.connectors.judges.file import judges_of, read_judges
+    from venire.connectors.judges.config import read_judges
+    from venire.connectors.judges.panel import judges_of
     from venire.connectors.judges.report import (
         check_judges,
         forecast,
@@ -61,7 +62,7 @@ def judge(
     limit = buying.limit(len(rows))
     kept = Cache(config.with_suffix(".cache") if cache is None else cache, late=batch)
     book = BatchBook(out.with_name(out.name + ".batches"), screen.say) if batch else None
-    panel: list[AnyJudge] = []
+    panel: list[Judge] = []
     try:
         panel += judges_of(config, kept, items.parent, book)
         names = [item.id for item in rows]
@@ -114,7 +115,7 @@ def judge(
             print(f"stopped   {one.id}: {one.stopped}")
 
 
-def _classes(panel: Sequence[AnyJudge], config: Path) -> tuple[list[str] | None, str]:
+def _classes(panel: Sequence[Judge], config: Path) -> tuple[list[str] | None, str]:
     """The classes of the judges, None if they are not all known, and what to do about others."""
     own = [list(judge.config.classes) for judge in panel]
     names = list(dict.fromkeys(name for some in own for name in some)) if all(own) else None

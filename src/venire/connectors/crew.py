@@ -16,8 +16,8 @@ from venire.batch.labelers import Caller, as_answer
 from venire.client import AsyncClient, Work, Worker
 from venire.client.worker import Tally
 from venire.connectors.judges.answers import Answer, NotSure
-from venire.connectors.judges.file import AnyJudge
-from venire.connectors.judges.pairs import PairJudge
+from venire.connectors.judges.judge import Judge
+from venire.connectors.judges.panel import PairJudge
 from venire.connectors.models.model import Batching
 from venire.errors import VenireError
 
@@ -170,7 +170,7 @@ class JudgeReport(CrewReport):
     summary: str = ""
 
 
-def hands_of_judges(judges: Mapping[str, AnyJudge]) -> Hands:
+def hands_of_judges(judges: Mapping[str, Judge]) -> Hands:
     """Each is the labeler of its name and works on up to `max_parallel` items at once."""
 
     def hands(settings: Mapping[str, Any]) -> list[Hand]:
@@ -181,7 +181,7 @@ def hands_of_judges(judges: Mapping[str, AnyJudge]) -> Hands:
     return hands
 
 
-def _call(judge: AnyJudge) -> Callable[[Work], Awaitable[Answer | None]]:
+def _call(judge: Judge) -> Callable[[Work], Awaitable[Answer | None]]:
     async def label(work: Work) -> Answer | None:
         try:
             return await judge.answer(work.payload, work.classes)
@@ -191,7 +191,7 @@ def _call(judge: AnyJudge) -> Callable[[Work], Awaitable[Answer | None]]:
     return label
 
 
-def with_usage(report: CrewReport, judge: AnyJudge) -> JudgeReport:
+def with_usage(report: CrewReport, judge: Judge) -> JudgeReport:
     usage, summary = judge.usage.to_json(), judge.usage.summary()
     if isinstance(judge, PairJudge):
         bias = judge.bias

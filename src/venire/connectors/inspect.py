@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from venire.connectors.judges.answers import JudgeFault, NotSure
-from venire.connectors.judges.cache import Cache
-from venire.connectors.judges.file import AnyJudge, judges_of
+from venire.connectors.judges.answers import Cache, JudgeFault, NotSure
+from venire.connectors.judges.judge import Judge
+from venire.connectors.judges.panel import judges_of
 from venire.connectors.traces.source import as_text
 from venire.errors import FileError, InputError
 from venire.tools.lazy import library
@@ -39,7 +39,7 @@ class PanelScore(NamedTuple):
     cost: float
 
 
-async def panel_score(judges: Sequence[AnyJudge], item: Mapping[str, Any]) -> PanelScore:
+async def panel_score(judges: Sequence[Judge], item: Mapping[str, Any]) -> PanelScore:
     """Ask all judges, and count their votes; a judge without a label does not vote."""
     said = await asyncio.gather(*(one.answer(item) for one in judges), return_exceptions=True)
     labels: dict[str, str] = {}

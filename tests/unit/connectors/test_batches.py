@@ -11,9 +11,8 @@ import pytest
 
 from tests.batch_server import BatchServer, batching
 from tests.judge_server import CLASSES, truth
-from venire.connectors.judges.answers import Answer, Stopped
+from venire.connectors.judges.answers import Answer, Cache, Stopped
 from venire.connectors.judges.batches import BatchBook
-from venire.connectors.judges.cache import Cache
 from venire.connectors.judges.config import JudgeConfig
 from venire.connectors.judges.judge import Judge
 from venire.errors import FileError

@@ -13,7 +13,7 @@ import pytest
 from tests.judge_server import judging
 from venire.cli import main
 from venire.connectors.inspect import PanelScore, panel_score, panel_scorer, read_logs
-from venire.connectors.judges.file import open_judges
+from venire.connectors.judges.panel import open_judges
 from venire.errors import FileError, InputError, MissingExtra
 from venire.labels.sources import as_table
 

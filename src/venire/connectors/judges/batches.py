@@ -25,8 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from venire.connectors.judges.answers import tokens
-from venire.connectors.judges.cache import digest
+from venire.connectors.judges.answers import digest, tokens
 from venire.connectors.judges.config import JudgeConfig
 from venire.errors import FileError
 from venire.tools.http import ApiDown, ApiError, JsonApi, doubled

@@ -19,26 +19,25 @@ from typing import Any, TypeVar
 
 from venire.connectors.judges.answers import (
     Answer,
+    Cache,
+    Completion,
     JudgeFault,
     NoLabel,
     NotSure,
     Stopped,
     Unavailable,
     Usage,
+    classify,
+    digest,
+    label_confidence,
     pooled,
+    read_label,
+    read_rationale,
     tokens,
 )
 from venire.connectors.judges.batches import MOST_QUESTIONS, BatchBook, BatchLine, Refused
-from venire.connectors.judges.cache import Cache, digest
 from venire.connectors.judges.config import JudgeConfig
 from venire.connectors.judges.prompt import NOT_SURE, Media, Message, Prompt, guessed_tokens, schema
-from venire.connectors.judges.reading import (
-    Completion,
-    classify,
-    label_confidence,
-    read_label,
-    read_rationale,
-)
 from venire.errors import FetchError, InputError
 from venire.tools.http import (
     Closing,

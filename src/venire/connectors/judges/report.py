@@ -18,8 +18,8 @@ import numpy as np
 from venire.audits.intervals import share_interval
 from venire.batch.labelers import BatchItem
 from venire.connectors.judges.answers import JudgeFault
-from venire.connectors.judges.file import AnyJudge
-from venire.connectors.judges.pairs import PairJudge
+from venire.connectors.judges.judge import Judge
+from venire.connectors.judges.panel import PairJudge
 from venire.errors import InputError
 from venire.labels import LabelTable
 
@@ -33,7 +33,7 @@ RAW: Final = (
 _Z: Final = 1.96
 
 
-async def check_judges(judges: Sequence[AnyJudge], item: Any) -> list[str]:
+async def check_judges(judges: Sequence[Judge], item: Any) -> list[str]:
     """Ask every judge one question, once: an error names those that cannot answer.
 
     Returns what is worth a warning: judges that did not answer in time, or are busy. The answers
@@ -60,7 +60,7 @@ async def check_judges(judges: Sequence[AnyJudge], item: Any) -> list[str]:
     return [one for one in said if isinstance(one, str) and one]
 
 
-def forecast(judges: Sequence[AnyJudge], items: Sequence[Any]) -> dict[str, Any]:
+def forecast(judges: Sequence[Judge], items: Sequence[Any]) -> dict[str, Any]:
     """What it would cost if every judge labelled every item, by the length of the questions.
 
     A token is taken for four characters, an answer for ten tokens; what the cache has costs
@@ -87,7 +87,7 @@ def forecast(judges: Sequence[AnyJudge], items: Sequence[Any]) -> dict[str, Any]
 
 
 async def recount_bias(
-    judges: Sequence[AnyJudge], items: Sequence[BatchItem], table: LabelTable
+    judges: Sequence[Judge], items: Sequence[BatchItem], table: LabelTable
 ) -> None:
     """Measure position biases over the labels of all runs, where the cache has the answers."""
     shown = {item.id: item.content for item in items}
@@ -99,7 +99,7 @@ async def recount_bias(
 
 
 def judges_record(
-    judges: Sequence[AnyJudge], table: LabelTable, codes: Any, resumed: int = 0
+    judges: Sequence[Judge], table: LabelTable, codes: Any, resumed: int = 0
 ) -> dict[str, Any]:
     """What became of the judges, for JSON: `judges`, and for pairs `wins`.
 
@@ -200,7 +200,7 @@ def _position(judge: PairJudge) -> dict[str, Any]:
     }
 
 
-def _wins(judges: Sequence[AnyJudge], table: LabelTable, codes: Any) -> list[dict[str, Any]]:
+def _wins(judges: Sequence[Judge], table: LabelTable, codes: Any) -> list[dict[str, Any]]:
     """The win rate of what is compared, by verdicts and by each judge; nothing without pairs."""
     pairs = {judge.config.pair: judge for judge in judges if isinstance(judge, PairJudge)}
     if len(pairs) != 1:

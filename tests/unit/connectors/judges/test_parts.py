@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.judge_server import judging, most_in_a_window
 from venire.connectors.judges import (
     Answer,
-    Answers,
     Cache,
     Judge,
     JudgeConfig,
@@ -25,9 +24,7 @@ from venire.connectors.judges import (
     PositionBias,
     voices,
 )
-from venire.connectors.judges.answers import pooled
-from venire.connectors.judges.cache import digest
-from venire.connectors.judges.reading import classify, label_confidence, read_label
+from venire.connectors.judges.answers import classify, digest, label_confidence, pooled, read_label
 from venire.errors import FileError, InputError
 from venire.tools.http import Pacer, retry_after
 
@@ -237,7 +234,7 @@ def test_the_bias_is_the_mean_lean_and_its_standard_error(pairs: list[tuple[int,
 def pair_judge(url: str, **more: Any) -> PairJudge:
     keys = {"id": "two", "model": "rule", "base_url": url, "pair": ["left", "right"]}
     keys |= {"prompt": "A: {{ left }} B: {{ right }}", "classes": ["A", "B", "tie"], **more}
-    return PairJudge(Judge(JudgeConfig.read(keys)))
+    return PairJudge(JudgeConfig.read(keys))
 
 
 def compare(judge: PairJudge, *items: Any) -> list[Any]:
@@ -255,7 +252,7 @@ ITEMS = [{"left": "good", "right": "bad"}, {"left": "bad", "right": "good"}]
 def test_a_judge_that_reads_agrees_with_itself() -> None:
     with judging(says={"A: good": "A", "A: bad": "B"}) as server:
         judge = pair_judge(server.url)
-        assert isinstance(judge, Answers)
+        assert isinstance(judge, Judge)
         said = compare(judge, *ITEMS)
     assert [one.label for one in said] == ["A", "B"]
     assert (judge.bias.bias, judge.bias.flips, judge.usage.labels) == (0.0, 0, 2)

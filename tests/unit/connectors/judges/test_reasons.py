@@ -17,7 +17,7 @@ from venire.batch import label
 from venire.batch.asking import close_labelers
 from venire.budget import Budget
 from venire.connectors.judges import Answer, Cache, Judge, NoLabel, NotSure
-from venire.connectors.judges.file import judges_of
+from venire.connectors.judges.panel import judges_of
 from venire.connectors.judges.prompt import NOT_SURE, Media
 
 

@@ -1,24 +1,28 @@
-"""Pairwise judgements: both orders are asked, and the position bias is measured.
+"""The judges of a file, opened, and those of them that compare pairs.
 
 Judges prefer what they read first, or last. A judge with `pair: [a, b]` is asked twice about an
 item, once with the fields `a` and `b` exchanged, and the second answer is turned back. The first
 two classes say which position wins, a third one that none does. If the order decides, the label is
-that third class, as is usual; without one there is no label.
+that third class, as is usual; without one there is no label. The position bias is measured.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from venire.connectors.judges.answers import Answer, JudgeFault, NoLabel, Usage, pooled
+from venire.connectors.judges.answers import Answer, Cache, JudgeFault, NoLabel, Usage, pooled
+from venire.connectors.judges.batches import BatchBook
+from venire.connectors.judges.config import JudgeConfig, read_judges
 from venire.connectors.judges.judge import Judge
-from venire.errors import InputError
-from venire.tools.http import Closing
+from venire.connectors.judges.prompt import Media
+from venire.errors import FileError, InputError
+from venire.files.trees import BadKey
 
 
 @dataclass
@@ -75,49 +79,29 @@ class PositionBias:
         )
 
 
-class PairJudge(Closing):
+class PairJudge(Judge):
     """A judge that compares two fields of an item, in both orders."""
 
-    def __init__(self, judge: Judge) -> None:
-        """`judge` must have `pair` in its configuration."""
-        if judge.config.pair is None:
-            raise InputError(f"judge {judge.id} has no pair: name the two fields, as pair: [a, b]")
-        self.id, self.usage, self.config = judge.id, judge.usage, judge.config
-        self.family, self.trusted = judge.family, judge.trusted
-        self.bias, self.digest = PositionBias(), judge.digest
-        self._judge, self._fields = judge, judge.config.pair
-
-    @property
-    def stopped(self) -> str | None:
-        return self._judge.stopped
-
-    @property
-    def parallel(self) -> int:
-        return self._judge.parallel
+    def __init__(
+        self,
+        config: JudgeConfig,
+        cache: Cache | None = None,
+        media: Media | None = None,
+        book: BatchBook | None = None,
+    ) -> None:
+        """`config` must have a `pair`."""
+        if config.pair is None:
+            raise InputError(f"judge {config.id} has no pair: name the two fields, as pair: [a, b]")
+        super().__init__(config, cache, media, book)
+        self.bias, self._fields = PositionBias(), config.pair
 
     @property
     def price(self) -> float:
         """What a label costs, about: that of both orders."""
-        return self._judge.price * (1 if self.usage.labels and self.usage.cost else 2)
-
-    def classes(self, classes: Sequence[str] | None = None) -> Mapping[str, str]:
-        """The classes with their descriptions: its own, which must be those of the stream."""
-        return self._judge.classes(classes)
-
-    async def close(self) -> None:
-        await self._judge.close()
-
-    async def probe(self, item: Any, classes: Sequence[str] | None = None) -> str:
-        """Ask one question about one order, to see whether there are answers (`Judge.probe`)."""
-        return await self._judge.probe(item, classes)
-
-    @property
-    def written(self) -> int:
-        return self._judge.written
+        return super().price * (1 if self.usage.labels and self.usage.cost else 2)
 
     def forecast(self, items: Sequence[Any]) -> tuple[int, int, int]:
-        """How many questions all items are in both orders (`Judge.forecast`)."""
-        return self._judge.forecast([one for item in items for one in (item, self._swapped(item))])
+        return super().forecast([one for item in items for one in (item, self._swapped(item))])
 
     def _swapped(self, item: Any) -> dict[str, Any]:
         """The item with the two fields exchanged."""
@@ -130,7 +114,7 @@ class PairJudge(Closing):
 
     async def answer(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
         """Which of the two wins; raises a `JudgeFault` if there is no label."""
-        orders = (self._judge.ask(one, classes) for one in (item, self._swapped(item)))
+        orders = (self.ask(one, classes) for one in (item, self._swapped(item)))
         said = await asyncio.gather(*orders, return_exceptions=True)
         cost = sum(one.cost for one in said if isinstance(one, Answer | JudgeFault))
         for one in said:
@@ -147,14 +131,14 @@ class PairJudge(Closing):
         Pairs of earlier runs are among them; nothing is asked, and nothing else is counted.
         """
         used, self.bias = self.usage, PositionBias()
-        self.usage = self._judge.usage = Usage()
+        self.usage = Usage()
         try:
             for item in items:
                 if not self.forecast([item])[0]:
                     with suppress(JudgeFault):
                         await self.answer(item)
         finally:
-            self.usage = self._judge.usage = used
+            self.usage = used
 
     def _both(self, straight: Answer, swapped: Answer, cost: float) -> Answer:
         names = list(self.config.classes)
@@ -176,3 +160,43 @@ class PairJudge(Closing):
             whys = [f"{said}: {text}" for said, text in both if text]
             why = " | exchanged, ".join(whys) or None
         return Answer(label, shares[label], cost, why)
+
+
+@asynccontextmanager
+async def open_judges(
+    path: str | Path, cache: str | Path | None = None
+) -> AsyncIterator[dict[str, Judge]]:
+    """The judges of a file by name; their answers are kept in the file `cache`, if one is given."""
+    kept = Cache(cache)
+    judges: dict[str, Judge] = {}
+    try:
+        judges |= {judge.id: judge for judge in judges_of(path, kept)}
+        yield judges
+    finally:
+        await asyncio.gather(*(judge.close() for judge in judges.values()))
+        kept.close()
+
+
+def judges_of(
+    path: str | Path,
+    cache: Cache,
+    files: str | Path | None = None,
+    book: BatchBook | None = None,
+) -> list[Judge]:
+    """The judges of a file, which the caller closes.
+
+    `files` is the folder of images and sounds where the file of judges names none. With a `book`
+    questions are sent as batches.
+    """
+    media: dict[tuple[str, bool], Media] = {}
+    judges: list[Judge] = []
+    for config in read_judges(path):
+        folder = config.files or files
+        shared = (str(folder), config.fetch_private)
+        seen = media.setdefault(shared, Media(folder, config.fetch_private))
+        try:
+            kind = Judge if config.pair is None else PairJudge
+            judges.append(kind(config, cache, seen, book))
+        except BadKey as bad:
+            raise FileError(path, None, f"judge {config.id}: {bad}") from None
+    return judges
