@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 from venire.errors import VenireError
 from venire.model import StreamStatus
 from venire.server.admin_messages import AlarmsView, AlarmView
+from venire.server.operations import Operations
 from venire.server.operations.reads import insights
 from venire.server.reports.alarm_rules import Finding, Watched, findings, settled
 from venire.server.reports.event_json import alarm_view
 from venire.server.store import AlarmRow, DeliveryRow, DropAlarms, Insert
 
 if TYPE_CHECKING:
-    from venire.server.reports.skill_report import Skill, Skills
-    from venire.server.reports.trends import Trends
+    from venire.server.reports.skill_report import Skill
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream
 
@@ -40,39 +40,35 @@ CLEAR_AFTER: Final = 2
 _log = logging.getLogger("venire.service")
 
 
-class AlarmOperations:
+class AlarmOperations(Operations):
     """Checks the rules, and tells what they found."""
 
-    def __init__(self, runtime: Runtime, skills: Skills, trends: Trends) -> None:
-        self.runtime, self.skills, self.trends = runtime, skills, trends
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
         self._began = runtime.clock.monotonic()
         self._quiet: Counter[tuple[str, str, str]] = Counter()
-        self._skills: dict[str, tuple[float, dict[str, Skill]]] = {}
+        self._skills_then: dict[str, tuple[float, dict[str, Skill]]] = {}
 
-    def forget(self, stream: str) -> None:
+    def _forget_alarms(self, stream: str) -> None:
         """Drop what is remembered of a deleted stream."""
-        self.trends.forget(stream)
-        self._skills.pop(stream, None)
+        self._trends.forget(stream)
+        self._skills_then.pop(stream, None)
         for key in [key for key in self._quiet if key[0] == stream]:
             del self._quiet[key]
 
-    def start(self) -> None:
-        """Check the rules of all streams until the service stops."""
-        self.runtime.spawn(self._check_forever())
-
-    async def _check_forever(self) -> None:
+    async def _check_alarms_forever(self) -> None:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
-            await self.check_all()
+            await self.check_all_alarms()
 
-    async def check_all(self) -> None:
+    async def check_all_alarms(self) -> None:
         """Check the rules of every stream that is not paused; requests are served in between."""
         for live in self.runtime.loaded():
             if live.status in (StreamStatus.PAUSED, StreamStatus.ARCHIVED):
                 continue
             await asyncio.sleep(0)  # a check of a stream where nothing happened waits for nothing
             try:
-                await self.check(live.name)
+                await self.check_alarms(live.name)
             except VenireError:
                 pass  # it was deleted, or the store is down: the next check comes
             except Exception:
@@ -90,10 +86,10 @@ class AlarmOperations:
         rows = await self.runtime.read_committed(storage.alarms, stream, after, limit)
         return AlarmsView(stream, active, tuple(alarm_view(row) for row in rows))
 
-    async def check(self, stream: str) -> list[AlarmView]:
+    async def check_alarms(self, stream: str) -> list[AlarmView]:
         """Check the rules of a stream now; the alarms that were raised or cleared by it."""
         live = await self.runtime.live_stream(stream)
-        trends = await self.trends.of(live, TREND_SECONDS)
+        trends = await self._trends.of(live, TREND_SECONDS)
         skills = await self._skills_of(live)
         live = await self.runtime.live_stream(stream)
         now = self.runtime.clock.monotonic()
@@ -101,7 +97,7 @@ class AlarmOperations:
                    for name in sorted(live.labelers.seated - live.trusted)]  # fmt: skip
         measured = insights(live, 0, now), trends, watched
         found = findings(live.settings, *measured)
-        rows = self._changes(live, found, lambda was: settled(was, live.settings, *measured))
+        rows = self._alarm_changes(live, found, lambda was: settled(was, live.settings, *measured))
         if rows:
             hooks = [
                 DeliveryRow(
@@ -128,13 +124,13 @@ class AlarmOperations:
 
     async def _skills_of(self, live: LiveStream) -> dict[str, Skill]:
         now = self.runtime.clock.monotonic()
-        at, skills = self._skills.get(live.name, (-SKILL_SECONDS, {}))
+        at, skills = self._skills_then.get(live.name, (-SKILL_SECONDS, {}))
         if live.settings.alarms.drift and now - at >= SKILL_SECONDS:
             skills = await self.skills.of(live)
-            self._skills[live.name] = now, skills
+            self._skills_then[live.name] = now, skills
         return skills
 
-    def _changes(
+    def _alarm_changes(
         self, live: LiveStream, found: list[Finding], settle: Callable[[Finding], Finding]
     ) -> list[AlarmRow]:
         """The rows of what is newly broken, and of what has been kept for a while."""
@@ -143,7 +139,7 @@ class AlarmOperations:
         for key, one in broken.items():
             self._quiet.pop((live.name, *key), None)
             if key not in live.alarms:
-                rows.append(self._row(live, one, True))
+                rows.append(self._alarm_row(live, one, True))
         for key, row in list(live.alarms.items()):
             if key in broken:
                 continue
@@ -151,10 +147,10 @@ class AlarmOperations:
             if self._quiet[(live.name, *key)] >= CLEAR_AFTER:
                 del self._quiet[(live.name, *key)]
                 was = Finding(*key, row.value, row.threshold, row.message)
-                rows.append(self._row(live, settle(was), False))
+                rows.append(self._alarm_row(live, settle(was), False))
         return rows
 
-    def _row(self, live: LiveStream, one: Finding, raised: bool) -> AlarmRow:
+    def _alarm_row(self, live: LiveStream, one: Finding, raised: bool) -> AlarmRow:
         """The next row, which the stream remembers and the log tells."""
         live.alarm_n += 1
         rule, subject, value, threshold, message = one

@@ -18,7 +18,9 @@ from venire.model import StreamStatus
 from venire.server.actors import Actor, audit_row
 from venire.server.admin_messages import AuditView, invitations_of
 from venire.server.messages import Deleted, Erased
-from venire.server.operations.history import erased_upto
+from venire.server.operations.alarms import AlarmOperations
+from venire.server.operations.history import HistoryOperations, erased_upto
+from venire.server.operations.labelers import LabelerOperations
 from venire.server.reports.explain import find
 from venire.server.runtime.students import kept_under, lessons_under
 from venire.server.store import (
@@ -40,9 +42,6 @@ from venire.server.store.history.files import erase_archived, remove_files
 from venire.server.stream.change_batch import Batch
 
 if TYPE_CHECKING:
-    from venire.server.operations.alarms import AlarmOperations
-    from venire.server.operations.labelers import LabelerOperations
-    from venire.server.reports.skill_report import Skills
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream
 
@@ -53,20 +52,12 @@ PURGE_ROWS: Final = 500
 PURGE_RETRY_SECONDS: Final = 1.0
 
 
-class DeletionOperations:
+class DeletionOperations(HistoryOperations, AlarmOperations, LabelerOperations):
     """Deletes payloads and streams, and reads the audit trail."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        skills: Skills,
-        alarms: AlarmOperations,
-        labelers: LabelerOperations,
-        dropping: asyncio.Lock,
-    ) -> None:
-        self.runtime, self.skills, self.alarms = runtime, skills, alarms
-        self._labelers, self._dropping = labelers, dropping
-        runtime.sharing.purge = self._resume
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        runtime.sharing.purge = self._resume_deletion
 
     async def audit(
         self, after: int = 0, limit: int = 1000, stream: str | None = None
@@ -157,21 +148,21 @@ class DeletionOperations:
         done = runtime.commit(live, batch)
         runtime.let_go(name)
         self.skills.forget(name)
-        self.alarms.forget(name)
-        self._labelers.forget(name)
+        self._forget_alarms(name)
+        self._agreements.pop(name, None)
         purge = runtime.deleting[name] = runtime.spawn(self._purge(name, done))
         await asyncio.shield(done)
         await asyncio.shield(purge)
         await self._scrub()
         return Deleted(name, **had)
 
-    async def resume_deletions(self) -> None:
+    async def _resume_deletions(self) -> None:
         """Resume the deletions that were in progress when the server stopped."""
         for row in await self.runtime.read(self.runtime.storage.deleted_streams):
             if self.runtime.sharing.holds(row.name) and row.name not in self.runtime.deleting:
-                self._resume(row.name)
+                self._resume_deletion(row.name)
 
-    def _resume(self, name: str) -> None:
+    def _resume_deletion(self, name: str) -> None:
         self.runtime.deleting[name] = self.runtime.spawn(self._purge(name))
 
     async def _purge(self, name: str, begun: asyncio.Future[None] | None = None) -> None:

@@ -12,6 +12,7 @@ from venire.errors import Archived, Conflict, InputError, StateError, TooMuch
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import Reviewed
 from venire.server.messages import Answer, AuditsView, BoundView, GoldIn, GoldView, Outcome
+from venire.server.operations import Operations
 from venire.server.reports.event_json import gold_view
 from venire.server.runtime.chunks import chunks, committed, run_chunk
 from venire.server.stream.change_batch import Batch
@@ -33,11 +34,11 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
 }
 
 
-class GoldOperations:
+class GoldOperations(Operations):
     """Takes gold, and states the bounds that follow from drawn audits."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
+        super().__init__(runtime)
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def audits(self, stream: str, level: float = 0.95, list_due: bool = True) -> AuditsView:
@@ -86,7 +87,7 @@ class GoldOperations:
         async with self._lock(stream):
             known = KnownGold.nothing()
             async for _, part in chunks(runtime, stream, len(rows)):
-                live, known = await self._look_up(stream, rows[part], known)
+                live, known = await self._look_up_gold(stream, rows[part], known)
                 batch, moment = Batch(Actor.of(actor).key), runtime.moment()
                 given = live, rows[part], known, actor, batch, moment
                 step = partial(_add, *given, correct, labeler)
@@ -94,13 +95,13 @@ class GoldOperations:
             await committed(commits)
         return outcomes
 
-    async def answer(
+    async def _answer_gold(
         self, stream: str, lease: HeldLease, expired: bool, said: str, key: str | None
     ) -> Answer:
         """A trusted labeler's answer to an audit that it was leased, or to what it was asked."""
         row, who = GoldIn(lease.item, said), Actor(lease.labeler, key)
         async with self._lock(stream):
-            live, known = await self._look_up(stream, [row], KnownGold.nothing())
+            live, known = await self._look_up_gold(stream, [row], KnownGold.nothing())
             batch, moment = Batch(key), self.runtime.moment()
             source = "audit" if lease.item in live.checks.verdicts else "asked"
             outcome = take_gold(live, [row], known, source, who, batch, moment)[0]
@@ -126,10 +127,10 @@ class GoldOperations:
         """
         row = GoldIn(item, label)
         async with self._lock(stream):
-            live, known = await self._look_up(stream, [row], KnownGold.nothing())
+            live, known = await self._look_up_gold(stream, [row], KnownGold.nothing())
             original = live.follow_ups.original.get(item)
             if original is not None:  # what is said of the one holds for the other
-                live, known = await self._look_up(stream, [GoldIn(original, label)], known)
+                live, known = await self._look_up_gold(stream, [GoldIn(original, label)], known)
             if item in live.open:
                 raise StateError(
                     f"item {item!r} has not left, so there is no verdict to review: wait, or send "
@@ -164,7 +165,7 @@ class GoldOperations:
     def _lock(self, stream: str) -> asyncio.Lock:
         return self._locks.setdefault(stream, asyncio.Lock())
 
-    async def _look_up(
+    async def _look_up_gold(
         self, stream: str, rows: Sequence[GoldIn], known: KnownGold
     ) -> tuple[LiveStream, KnownGold]:
         """What the store knows of the items, also of those that leave meanwhile."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from venire.errors import StateError, StoreDown, VenireError
 from venire.server.actors import PROGRAM, audit_row
+from venire.server.operations import Operations
 from venire.server.store import ERASED, ErasePayload, Insert, ItemRow, SetMeta
 from venire.server.store.history.segments import (
     SMALL,
@@ -50,31 +51,28 @@ class Stopped(Exception):
     """The service stops."""
 
 
-class HistoryOperations:
+class HistoryOperations(Operations):
     """Keeps to the retention of every stream.
 
-    `dropping` is held while rows are dropped: what is read inside it is there until it is written.
+    `_dropping` is held while rows are dropped: what is read inside it is there until it is written.
     """
 
     def __init__(self, runtime: Runtime) -> None:
-        self.runtime, self.dropping, self._keeping = runtime, asyncio.Lock(), asyncio.Lock()
+        super().__init__(runtime)
+        self._dropping, self._keeping = asyncio.Lock(), asyncio.Lock()
 
-    def start(self) -> None:
-        """Look at all streams now and then, until the service stops."""
-        self.runtime.spawn(self._keep_forever())
-
-    async def _keep_forever(self) -> None:
+    async def _keep_history_forever(self) -> None:
         while True:
             await asyncio.sleep(ROUND_SECONDS)
             for live in self.runtime.loaded():
                 try:
-                    await self.keep(live.name)
+                    await self.keep_history(live.name)
                 except (StoreDown, Stopped):
                     pass  # at the next round
                 except (VenireError, OSError) as error:
                     _log.error("the history of stream %r is not archived: %s", live.name, error)
 
-    async def keep(self, stream: str) -> None:
+    async def keep_history(self, stream: str) -> None:
         """Erase, archive and delete what the stream's retention does not keep; one at a time."""
         async with self._keeping:
             await self._keep(stream)
@@ -84,12 +82,12 @@ class HistoryOperations:
         retention, wall = live.settings.retention, self.runtime.clock.wall()
         if retention.payload_days is not None:
             await self._erase_payloads(live, wall - DAY * retention.payload_days)
-        archive = self.runtime.settings.archive
+        archive = self.settings.archive
         if not retention.bounds_items or (retention.archives and archive is None):
             return
         days = retention.item_days
         keep = Keep(None if days is None else wall - DAY * days, retention.items)
-        await self._archive(stream, keep, None if retention.delete else archive)
+        await self._archive_items(stream, keep, None if retention.delete else archive)
 
     # payloads
 
@@ -98,7 +96,7 @@ class HistoryOperations:
         runtime, name, count = self.runtime, live.name, 0
         after = int(await runtime.read_committed(runtime.storage.meta, erased_upto(name)) or 0)
         while True:
-            async with self.dropping:
+            async with self._dropping:
                 rows = await runtime.read(runtime.storage.exits, name, after, ERASE_ITEMS)
                 old = list(takewhile(partial(_left_before, before), rows))
                 if not old:
@@ -119,13 +117,13 @@ class HistoryOperations:
 
     # items
 
-    async def _archive(self, stream: str, keep: Keep, archive: Path | None) -> None:
+    async def _archive_items(self, stream: str, keep: Keep, archive: Path | None) -> None:
         """Archive segment after segment; first finish what was interrupted."""
         runtime, storage = self.runtime, self.runtime.storage
-        await self._drop(stream)
+        await self._drop_archived(stream)
         while True:
             await runtime.flush()
-            at, check = runtime.clock.wall(), self._check
+            at, check = runtime.clock.wall(), self._check_running
             planned = await asyncio.to_thread(next_segment, storage, stream, keep, at, check)
             if planned is None:
                 return
@@ -138,10 +136,10 @@ class HistoryOperations:
             await runtime.write([*changes, Insert([entry])])
             live = await runtime.live_stream(stream)
             live.segment = made
-            await self._drop(stream)
+            await self._drop_archived(stream)
             _log.info("stream %r: segment %d of its history is archived", stream, made.n)
 
-    async def _drop(self, stream: str) -> None:
+    async def _drop_archived(self, stream: str) -> None:
         """Drop the rows that are in the last segment, a few at a time."""
         runtime = self.runtime
         live = await runtime.live_stream(stream)
@@ -152,7 +150,7 @@ class HistoryOperations:
         self._forget_leases(live)
         while True:
             began = runtime.clock.monotonic()
-            async with self.dropping:
+            async with self._dropping:
                 change = await runtime.read(next, found, None)
                 if change is None:
                     return
@@ -166,7 +164,7 @@ class HistoryOperations:
             if name == live.name and lease.item not in live.open:
                 del lapsed[token]
 
-    def _check(self) -> None:
+    def _check_running(self) -> None:
         if not self.runtime.running:
             raise Stopped
 

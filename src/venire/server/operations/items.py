@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from venire.errors import Conflict, InputError
 from venire.model import MOST_WEIGHT, ExitReason, ItemStatus
 from venire.server.messages import Added, ItemIn, ItemsPage, ItemSummary
+from venire.server.operations import Operations
 from venire.server.settings import LONGEST_ID
 from venire.server.store import ERASED, ItemRow, ItemSearch, Place, Storage
 from venire.server.store.contents import compact, digest_of
 from venire.server.store.search import EXCERPT
 
 if TYPE_CHECKING:
-    from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream, Moment
 
 _TAG: Final = 16
@@ -103,11 +103,8 @@ SCAN: Final = 5000
 START: Final = (1e15, "")
 
 
-class FindOperations:
+class FindOperations(Operations):
     """Lists and searches items."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
 
     async def find_items(
         self, stream: str, search: ItemSearch, cursor: str | None = None, limit: int = 50

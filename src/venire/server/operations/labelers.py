@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from venire.audits.intervals import share_interval
 from venire.errors import InputError, NotFound
 from venire.server.admin_messages import AgreementView, GoldAgreement, PairAgreement, SelfAgreement
+from venire.server.operations.streams import StreamOperations
 from venire.server.settings import Member, StreamSettings
 
 if TYPE_CHECKING:
     from venire.server.actors import Actor
     from venire.server.messages import StreamView
-    from venire.server.operations.streams import StreamOperations
-    from venire.server.reports.skill_report import Skills
     from venire.server.runtime.runtime import Runtime
     from venire.server.store import LabelRow, Storage
 
@@ -101,12 +100,12 @@ def kappa(counts: Mapping[tuple[str, str], int]) -> float | None:
     return None if chance >= 1 else round((same - chance) / (1 - chance), 4)
 
 
-class LabelerOperations:
+class LabelerOperations(StreamOperations):
     """Changes the panel of a stream, one labeler at a time; each change is a new version."""
 
-    def __init__(self, runtime: Runtime, streams: StreamOperations, skills: Skills) -> None:
-        self.runtime, self._streams, self._skills = runtime, streams, skills
-        self._kept: dict[str, tuple[int, AgreementView]] = {}
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._agreements: dict[str, tuple[int, AgreementView]] = {}
 
     async def add_labeler(self, stream: str, member: Member, actor: Actor | str) -> StreamView:
         """Put a labeler on the panel, or change what the panel says of it."""
@@ -118,7 +117,7 @@ class LabelerOperations:
             same = [member if one.id == member.id else one for one in settings.panel]
             return {"panel": same if len(others) < len(same) else [*others, member]}
 
-        return await self._streams.change_stream(stream, panel, actor, "labeler.add", member.id)
+        return await self.change_stream(stream, panel, actor, "labeler.add", member.id)
 
     async def retire_labeler(self, stream: str, labeler: str, actor: Actor | str) -> StreamView:
         """Give a labeler no more work; its labels stay, and what it holds it may still answer."""
@@ -127,16 +126,16 @@ class LabelerOperations:
             raise InputError(f"{labeler!r} is the student: set student to null to dismiss it")
         if labeler not in live.labelers:
             raise NotFound("labeler", labeler, "nobody by that name has been here")
-        return await self._set(stream, labeler, True, actor)
+        return await self._retire(stream, labeler, True, actor)
 
     async def restore_labeler(self, stream: str, labeler: str, actor: Actor | str) -> StreamView:
         """Give a retired labeler work again."""
         live = await self.runtime.live_stream(stream)
         if labeler not in {member.id for member in live.settings.panel}:
             raise NotFound("labeler", labeler, "it is not on the panel, so it is not retired")
-        return await self._set(stream, labeler, False, actor)
+        return await self._retire(stream, labeler, False, actor)
 
-    async def _set(
+    async def _retire(
         self, stream: str, labeler: str, retired: bool, actor: Actor | str
     ) -> StreamView:
         def panel(settings: StreamSettings) -> dict[str, Any]:
@@ -146,7 +145,7 @@ class LabelerOperations:
             return {"panel": list(known.values())}
 
         action = "labeler.retire" if retired else "labeler.restore"
-        return await self._streams.change_stream(stream, panel, actor, action, labeler)
+        return await self.change_stream(stream, panel, actor, action, labeler)
 
     async def agreement(self, stream: str, wait: bool = True) -> AgreementView:
         """How the labelers agree with gold and with each other, by the latest labels.
@@ -155,16 +154,12 @@ class LabelerOperations:
         """
         live = await self.runtime.live_stream(stream)
         if wait:
-            await self._skills.of(live)
+            await self.skills.of(live)
         count = live.statistics.labels + live.checks.gold + live.repeats.answers
-        kept = self._kept.get(stream)
+        kept = self._agreements.get(stream)
         if kept is None or kept[0] != count:
             await self.runtime.flush()
             view = await self.runtime.threads.compute(agreement_of, self.runtime.storage, stream)
-            kept = self._kept[stream] = count, view
-        view, lines = kept[1], self._skills.relations(live)
+            kept = self._agreements[stream] = count, view
+        view, lines = kept[1], self.skills.relations(live)
         return view if view.relations == lines else replace(view, relations=lines)
-
-    def forget(self, stream: str) -> None:
-        """Drop what is kept of a deleted stream."""
-        self._kept.pop(stream, None)

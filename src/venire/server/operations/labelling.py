@@ -22,6 +22,7 @@ from venire.errors import (
 from venire.model import LeaseStatus, NoWork, StreamStatus, rationale_of
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.messages import Answer, LabelIn, Lease, Nothing, Outcome
+from venire.server.operations.gold import GoldOperations
 from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.store import ERASED, RenewLease, Storage
 from venire.server.stream import grants
@@ -45,9 +46,6 @@ from venire.server.stream.leases import HeldLease
 from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
-    from venire.server.operations.gold import GoldOperations
-    from venire.server.reports.skill_report import ReviewQuestions
-    from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream, Moment
 
 #: Labels in bulk: item, labeler, what was said, and perhaps a confidence.
@@ -56,12 +54,8 @@ Labels: TypeAlias = Sequence[LabelIn | tuple[Any, ...]]
 _LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
 
-class LabellingOperations:
+class LabellingOperations(GoldOperations):
     """Leases work to labelers, and accepts their labels."""
-
-    def __init__(self, runtime: Runtime, gold: GoldOperations, questions: ReviewQuestions) -> None:
-        self.runtime, self.settings = runtime, runtime.settings
-        self._gold, self._questions = gold, questions
 
     async def next(
         self,
@@ -209,7 +203,7 @@ class LabellingOperations:
         await runtime.ready()
         first = runtime.lease_index.answers.get(token)
         if first is None:
-            found = await self.find_lease(token, labeler)
+            found = await self._find_lease(token, labeler)
             if not isinstance(found, Answer):
                 why, lease = rationale_of(rationale), found[1]
                 row = Row(lease.item, lease.labeler, said, confidence, why)
@@ -229,7 +223,7 @@ class LabellingOperations:
         seconds: float | None,
     ) -> Answer:
         if lease.labeler in live.trusted and lease.item not in live.open:
-            return await self._gold.answer(live.name, lease, expired, row.said, key)
+            return await self._answer_gold(live.name, lease, expired, row.said, key)
         if lease.again is not None:
             return await self._answer_again(live, lease, expired, row, key, seconds)
         runtime, known = self.runtime, Known()
@@ -281,7 +275,7 @@ class LabellingOperations:
         await runtime.commit(live, batch)
         return made
 
-    async def find_lease(
+    async def _find_lease(
         self, key: str, labeler: str | None
     ) -> tuple[LiveStream, HeldLease, bool] | Answer:
         """A lease by the hash of its token, and whether it has ended; or its answer."""
@@ -317,7 +311,7 @@ class LabellingOperations:
 
     async def heartbeat(self, token: str, labeler: str | None = None) -> float:
         """Renew a lease and return its new expiry time; `StateError` if it has ended."""
-        found = await self.find_lease(hashed(token), labeler)
+        found = await self._find_lease(hashed(token), labeler)
         if isinstance(found, Answer) or found[2]:
             raise StateError("the lease has ended: it was labelled, released, or it expired")
         live, lease, _ = found
@@ -338,7 +332,7 @@ class LabellingOperations:
         self, token: str, bar: bool = False, labeler: str | None = None, key: str | None = None
     ) -> None:
         """Release a lease; with `bar` the labeler is not assigned the item again."""
-        found = await self.find_lease(hashed(token), labeler)
+        found = await self._find_lease(hashed(token), labeler)
         if isinstance(found, Answer):
             raise StateError("the item is already labelled: there is nothing to release")
         live, lease, expired = found
@@ -379,7 +373,7 @@ class LabellingOperations:
         await committed(commits)
         return outcomes
 
-    async def why_not_unsure(
+    async def _why_not_unsure(
         self, stream: str, item: str, labeler: str, own: bool
     ) -> Outcome | None:
         """Why a labeler may not say, without a lease, that it is not sure of an item."""

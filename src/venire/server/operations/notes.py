@@ -9,6 +9,7 @@ from venire.errors import InputError, StateError, TooMuch
 from venire.model import LeaseStatus, NoteKind, rationale_of
 from venire.server.actors import PROGRAM, Actor
 from venire.server.messages import Answer, LabelIn, NoteView, Outcome, Progress
+from venire.server.operations.labelling import LabellingOperations, Labels
 from venire.server.reports.event_json import note_view
 from venire.server.store import NoteRow
 from venire.server.stream import grants
@@ -16,7 +17,6 @@ from venire.server.stream.change_batch import Batch
 from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
-    from venire.server.operations.labelling import LabellingOperations, Labels
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream, Moment
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 LONGEST_NOTE: Final = 2_000
 
 
-class NoteOperations:
+class NoteOperations(LabellingOperations):
     """Takes and lists the notes of labelers."""
 
-    def __init__(self, runtime: Runtime, labelling: LabellingOperations) -> None:
-        self.runtime, self._labelling = runtime, labelling
-        self._one = asyncio.Lock()  # of two that are the same, the second finds the first
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._noting = asyncio.Lock()  # of two that are the same, the second finds the first
 
     async def abstain(self, token: str, labeler: str | None = None, key: str | None = None) -> None:
         """The labeler of a lease is not sure: the item goes to others, and that is counted.
 
         Sent again it changes nothing.
         """
-        found = await self._labelling.find_lease(hashed(token), labeler)
+        found = await self._find_lease(hashed(token), labeler)
         if isinstance(found, Answer):
             raise StateError("the item is already labelled: it is too late to be unsure of it")
         live, lease, ended = found
-        async with self._one:
+        async with self._noting:
             known = await self._noted(live.name, lease.item, lease.labeler, NoteKind.UNSURE)
             live = await self.runtime.live_stream(live.name)
             batch, moment = Batch(key), self.runtime.moment()
@@ -64,9 +64,9 @@ class NoteOperations:
         """
         unsure = [k for k, row in enumerate(labels) if _said(row) is None]
         if not unsure:
-            return await self._labelling.add_labels(stream, labels, actor, own)
+            return await super().add_labels(stream, labels, actor, own)
         sure = [row for row in labels if _said(row) is not None]
-        outcomes = await self._labelling.add_labels(stream, sure, actor, own)
+        outcomes = await super().add_labels(stream, sure, actor, own)
         for k in unsure:
             row = labels[k]
             told = LabelIn(*row) if isinstance(row, tuple) else row
@@ -76,10 +76,10 @@ class NoteOperations:
     async def _unsure(self, stream: str, told: LabelIn, key: str | None, own: bool) -> Outcome:
         """A labeler says without a lease that it is not sure of an item."""
         item, labeler, why = told.item, told.labeler, rationale_of(told.rationale) or ""
-        async with self._one:
+        async with self._noting:
             if await self._noted(stream, item, labeler, NoteKind.UNSURE):
                 return Outcome("exists")
-            refused = await self._labelling.why_not_unsure(stream, item, labeler, own)
+            refused = await self._why_not_unsure(stream, item, labeler, own)
             if refused is not None:
                 return refused
             live = await self.runtime.live_stream(stream)
@@ -115,13 +115,13 @@ class NoteOperations:
             )
         if kind == NoteKind.COMMENT and not text.strip():
             raise InputError("got a comment without a text, expected one: or send a flag")
-        found = await self._labelling.find_lease(hashed(token), labeler)
+        found = await self._find_lease(hashed(token), labeler)
         if isinstance(found, Answer):
             stream, item, who = found.stream, found.item, found.labeler
             await self.runtime.writable(stream)
         else:
             stream, item, who = found[0].name, found[1].item, found[1].labeler
-        async with self._one:
+        async with self._noting:
             known = await self._noted(stream, item, who, kind, text)
             live = await self.runtime.live_stream(stream)
             batch = Batch(key)

@@ -31,6 +31,7 @@ from venire.server.messages import (
     RevisionView,
     StreamView,
 )
+from venire.server.operations import Operations
 from venire.server.reports.alarm_rules import OF_VERDICTS
 from venire.server.reports.event_json import (
     event_body,
@@ -43,7 +44,7 @@ from venire.server.reports.event_json import (
 )
 from venire.server.reports.explain import check_cursor, explain, find
 from venire.server.reports.replays import panel_of, what_if_of
-from venire.server.reports.skill_report import MIN_LABELS, Skill, Skills
+from venire.server.reports.skill_report import MIN_LABELS, Skill
 from venire.server.reports.trends import (
     TRUSTED,
     audited_of,
@@ -59,7 +60,6 @@ from venire.server.stream.statistics import quantile
 
 if TYPE_CHECKING:
     from venire.server.admin_messages import TrendsView
-    from venire.server.reports.trends import Trends
     from venire.server.runtime.runtime import Runtime
     from venire.server.store import EventRow, ItemRow
     from venire.server.stream.change_batch import LogPosition
@@ -75,11 +75,8 @@ AWAY: Final = 120.0
 LOG_PAGE, FOLLOW_SECONDS = 500, 15.0
 
 
-class ReadOperations:
+class ReadOperations(Operations):
     """Reads streams."""
-
-    def __init__(self, runtime: Runtime, skills: Skills, trends: Trends) -> None:
-        self.runtime, self.skills, self.trends = runtime, skills, trends
 
     async def item(self, stream: str, item: str) -> ItemView:
         """An item with its labels, its posterior and its verdict."""
@@ -221,9 +218,9 @@ class ReadOperations:
         """What another plan would have bought; `drawn`: also by labels the log does not hold."""
         return await what_if_of(self.runtime, stream, plan, drawn)
 
-    async def trends_view(self, stream: str) -> TrendsView:
+    async def trends(self, stream: str) -> TrendsView:
         """What the latest exits say: mixes, trends, estimated accuracy."""
-        return await self.trends.of(await self.runtime.live_stream(stream))
+        return await self._trends.of(await self.runtime.live_stream(stream))
 
     async def overview(self) -> list[Insights]:
         """The statistics of every stream in service on this server; not of archived ones.

@@ -13,9 +13,11 @@ from venire.errors import InputError, NotFound, StateError
 from venire.model import ItemStatus, Verdict
 from venire.server.actors import Actor, audit_row
 from venire.server.admin_messages import Kind, Order, ReviewItem, ReviewsPage, SentBackView
+from venire.server.operations import Operations
 from venire.server.operations.items import excerpt_of, opened, sealed
+from venire.server.operations.streams import StreamOperations
 from venire.server.reports.event_json import label_view
-from venire.server.reports.skill_report import QuestionList, ReviewQuestions, reason_of, rows_of
+from venire.server.reports.skill_report import QuestionList, reason_of, rows_of
 from venire.server.reports.trends import guarantee_of
 from venire.server.settings import LONGEST_ID
 from venire.server.store import ERASED, FollowRow, Insert, ItemRow, Storage
@@ -26,7 +28,6 @@ from venire.server.stream.checks import verdict_now
 
 if TYPE_CHECKING:
     from venire.server.messages import LabelView
-    from venire.server.operations.streams import StreamOperations
     from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream
 
@@ -35,11 +36,8 @@ SEARCH_SECONDS: Final = 0.1
 SCAN: Final = 500
 
 
-class ReviewOperations:
+class ReviewOperations(Operations):
     """Lists what is to be reviewed."""
-
-    def __init__(self, runtime: Runtime, questions: ReviewQuestions) -> None:
-        self.runtime, self.questions = runtime, questions
 
     async def reviews(
         self,
@@ -97,7 +95,7 @@ class ReviewOperations:
     async def _most_telling(self, live: LiveStream, kind: Kind | None, limit: int) -> ReviewsPage:
         runtime, due = self.runtime, len(live.checks.waiting)
         found = await self._audits(live, limit) if kind in (None, "audit") else []
-        questions = await self.questions.of(live) if kind != "audit" else QuestionList()
+        questions = await self._questions.of(live) if kind != "audit" else QuestionList()
         names = [str(one.item) for one in questions.asked]
         rows = await runtime.read_committed(rows_of, runtime.storage, live.name, names)
         listed = list(rows.values())
@@ -187,12 +185,12 @@ def _review_item(row: ItemRow, said: _Said, verdict: Verdict) -> ReviewItem:
 SUREST: Final = 0.99
 
 
-class SendBackOperations:
+class SendBackOperations(StreamOperations):
     """Sends items back."""
 
-    def __init__(self, runtime: Runtime, streams: StreamOperations) -> None:
-        self.runtime, self._streams = runtime, streams
-        self._one = asyncio.Lock()  # of two that are the same, the second finds the first
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._sending_back = asyncio.Lock()  # of two that are the same, the second finds the first
 
     async def send_back(
         self,
@@ -209,7 +207,7 @@ class SendBackOperations:
         if min_confidence is not None and not 0 < min_confidence <= 1:
             raise InputError(f"got min_confidence {min_confidence!r}, expected a probability")
         runtime, storage = self.runtime, self.runtime.storage
-        async with self._one:
+        async with self._sending_back:
             await runtime.writable(stream)
             row = await runtime.read_committed(storage.item, stream, item)
             if row is None:
@@ -221,7 +219,7 @@ class SendBackOperations:
             if sent is not None:
                 return SentBackView(stream, item, sent.follow_up)
             _check(live, row, gold)
-            self._streams.check_room(live, 1)
+            self._check_room(live, 1)
             again = _again(live, row, name, said, _wanted(live, verdict, min_confidence))
             batch, moment = Batch(Actor.of(actor).key), runtime.moment()
             again = again._replace(arrived_at=moment.wall, key=batch.key)

@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -33,6 +33,7 @@ from venire.server.messages import (
     SettingsVersion,
     StreamView,
 )
+from venire.server.operations import Operations
 from venire.server.operations.items import Intake, contents, known_contents
 from venire.server.operations.reads import item_view, stream_view
 from venire.server.operations.routing import Graph, check_routes, graph_of
@@ -65,9 +66,6 @@ from venire.server.stream.change_batch import Batch
 from venire.server.stream.engine_setup import apply_settings, check_new, new_engine
 from venire.server.stream.live_stream import LiveStream, Moment
 
-if TYPE_CHECKING:
-    from venire.server.runtime.runtime import Runtime
-
 _NAME: Final = re.compile(STREAM_NAME)
 
 #: Seconds for which a request waits until what its stream runs on is compiled.
@@ -82,11 +80,8 @@ _ACTIONS: Final = {
 }
 
 
-class StreamOperations:
+class StreamOperations(Operations):
     """Creates and changes streams, and adds items to them."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime, self.settings = runtime, runtime.settings
 
     async def create_stream(
         self, name: str, settings: StreamSettings, actor: Actor | str
@@ -382,7 +377,7 @@ class StreamOperations:
                 await runtime.flush()  # the reason for the conflict must be on disk
                 raise
             if count:
-                self.check_room(await runtime.live_stream(stream), count)
+                self._check_room(await runtime.live_stream(stream), count)
             async for live, part in chunks(runtime, stream, len(items)):
                 batch = Batch(key)
                 step = partial(_enter, live, intake, part, batch, runtime.moment(), actor)
@@ -391,7 +386,7 @@ class StreamOperations:
         await committed(commits)
         return added
 
-    def check_room(self, live: LiveStream, count: int) -> None:
+    def _check_room(self, live: LiveStream, count: int) -> None:
         """Refuse new items if the stream is closed, or would have too many."""
         if live.status in (StreamStatus.CLOSED, StreamStatus.ARCHIVED):
             raise StateError(f"stream {live.name!r} is {live.status}: it accepts no new items")

@@ -228,8 +228,8 @@ async def test_requests_are_served_between_the_checks_of_two_streams() -> None:
     async with bench() as b:
         for name in ("one", "two", "three"):
             await b.service.create_stream(name, settings_of(), "me")
-        await b.service._alarms.check_all()  # from now on everything it needs is in memory
-        done = asyncio.ensure_future(b.service._alarms.check_all())
+        await b.service.check_all_alarms()  # from now on everything it needs is in memory
+        done = asyncio.ensure_future(b.service.check_all_alarms())
         turns = 0
         while not done.done():
             turns += 1
