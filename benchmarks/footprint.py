@@ -80,7 +80,7 @@ async def access_log(rounds: int, size: int) -> None:
     from starlette.types import Message, Receive, Scope, Send
 
     from venire.model import Role
-    from venire.server.edge.access import Caller
+    from venire.server.edge.guard import Caller
     from venire.server.edge.log import RequestLines, RequestLog
 
     async def empty(scope: Scope, receive: Receive, send: Send) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.browser.test_pages import EVIL, SQUARE, sign_in
 from tests.integration.server.harness import PANEL, STREAM, Process, serving, until
 from tests.marks import nightly
-from venire.server.edge.access import ROLES
+from venire.server.edge.guard import ROLES
 
 pytestmark = pytest.mark.browser
 

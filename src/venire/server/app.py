@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
+from starlette.requests import Request
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from venire import __version__
-from venire.server.edge.access import ROLES
-from venire.server.edge.answers import REF, ErrorAnswer
-from venire.server.edge.errors import add_handlers
-from venire.server.edge.guard import Gate, Guarded
+from venire.server.edge.answers import REF, ErrorAnswer, json_answer
+from venire.server.edge.errors import RequestError, add_handlers, error_response
+from venire.server.edge.guard import ROLES, Gate, Guarded
 from venire.server.edge.limits import BodyLimit
 from venire.server.edge.parameters import Part, add_handlers_of, bodies_of
 from venire.server.edge.peers import Peers, Proving
@@ -23,12 +24,10 @@ from venire.server.pages.charts import PLOTLY_PATH, send_plotly
 from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.pages import STATIC, PageRoutes
 from venire.server.routes.admin import HealthRoutes, KeyRoutes, WebhookRoutes
-from venire.server.routes.gold import GoldRoutes
 from venire.server.routes.items import ItemRoutes
-from venire.server.routes.labelers import LabelerRoutes
 from venire.server.routes.reading import ReadingRoutes
-from venire.server.routes.streams import StreamRoutes
-from venire.server.routes.work import WorkRoutes
+from venire.server.routes.streams import LabelerRoutes, StreamRoutes
+from venire.server.routes.work import GoldRoutes, WorkRoutes
 from venire.server.settings import StreamSettings
 
 if TYPE_CHECKING:
@@ -140,3 +139,39 @@ def _body_schemas() -> dict[str, Any]:
     changes["title"] = "StreamChanges"
     changes["description"] = "Settings to change; the others stay as they are."
     return {**bodies, "StreamChanges": changes}
+
+
+class Front:
+    """An ASGI application that stands by until it is given the one that serves."""
+
+    def __init__(self) -> None:
+        self._app: ASGIApp | None = None
+        self.gate: Gate | None = None
+
+    def open(self, app: ASGIApp, gate: Gate) -> None:
+        """Serve this application from now on."""
+        self._app, self.gate = app, gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer that another server has the store."""
+        if self._app is not None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            answer = _health() if Request(scope).url.path == "/health" else _elsewhere()
+            await answer(scope, receive, send)
+
+
+def _health() -> ASGIApp:
+    return json_answer({"status": "ok", "role": "standby"})
+
+
+def _elsewhere() -> ASGIApp:
+    return error_response(
+        RequestError(
+            503,
+            "standby",
+            "this server is on standby: another one owns the store",
+            hint="send it to the leader; load balancers ask /ready",
+            retry_after=1.0,
+        )
+    )

@@ -10,11 +10,11 @@ from venire.server.keys.identities import Identities
 from venire.server.keys.invitations import Invitations
 from venire.server.keys.keyring import Keyring
 from venire.server.keys.sessions import Sessions
-from venire.server.operations.deletion import DeletionOperations
+from venire.server.operations.gold import ReviewOperations, SendBackOperations
+from venire.server.operations.history import DeletionOperations
 from venire.server.operations.items import FindOperations
-from venire.server.operations.notes import NoteOperations
+from venire.server.operations.labelers import NoteOperations
 from venire.server.operations.reads import ReadOperations
-from venire.server.operations.reviews import ReviewOperations, SendBackOperations
 from venire.server.operations.routing import Routing
 from venire.server.reports import skill_report
 from venire.server.runtime.health import Condition

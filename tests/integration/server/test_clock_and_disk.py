@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from tests.integration.server.harness import SOURCE, STREAM, InProcess, in_process, until
 from venire.model import Role
 from venire.server import ManualClock, ServerSettings, Service, create_app
-from venire.server.edge.access import ROLES
+from venire.server.edge.guard import ROLES
 from venire.server.store import open_storage
 from venire.server.store.maintenance.verify import verify
 

@@ -24,7 +24,7 @@ import pytest
 
 from tests.integration.server.harness import InProcess, in_process, until
 from venire.model import Role
-from venire.server.edge.access import ROLES
+from venire.server.edge.guard import ROLES
 
 #: Seconds of CPU that a request may take.
 MOST_CPU: Final = 1.0

@@ -20,8 +20,8 @@ import pytest
 
 from tests.integration.server.harness import InProcess, in_process, until
 from venire.model import Role
-from venire.server.edge.access import ROLES
 from venire.server.edge.bodies import MOST_VALUES
+from venire.server.edge.guard import ROLES
 from venire.server.edge.limits import BODIES, MEBIBYTE, SMALL, most_bytes
 from venire.server.process import _collect_seldom
 

@@ -21,7 +21,7 @@ from tests.integration.server.harness import InProcess, in_process, until
 from tests.integration.server.test_reviews import SETTINGS
 from venire.model import Role
 from venire.server import ManualClock
-from venire.server.edge.access import ROLES
+from venire.server.edge.guard import ROLES
 
 API, PAGE = "/v1/streams/posts", "/streams/posts"
 HTML = {"accept": "text/html"}

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from tests.integration.server.harness import ROLES as ALL_ROLES
 from tests.integration.server.harness import InProcess, in_process
-from venire.server.edge.access import ROLES
+from venire.server.edge.guard import ROLES
 
 #: What stands in the paths: the stream and the item exist, the rest does not.
 NAMES = {

@@ -17,7 +17,7 @@ from schemathesis.core.parameters import ParameterLocation
 
 from tests.integration.server.harness import STREAM, Process
 from tests.marks import examples
-from venire.server.edge.access import ROLES
+from venire.server.edge.guard import ROLES
 
 PAGES = {"GET /", "GET /docs", "GET /work", "GET /live", "POST /sign-in", "POST /sign-out"}
 PAGES |= {"GET /sign-in", "GET /audit", "GET /archived", "GET /new-stream"}

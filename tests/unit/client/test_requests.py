@@ -10,7 +10,7 @@ import pytest
 from venire import Client
 from venire.client import ServerError
 from venire.client.calls import Calls
-from venire.client.servers import Settings
+from venire.client.clients import Settings
 from venire.client.wire import Answer
 from venire.errors import InputError
 

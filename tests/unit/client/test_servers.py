@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from venire import AsyncClient, Client
 from venire.client import ServerError, Unreachable
 from venire.client.calls import Calls
-from venire.client.servers import Attempts, Servers, Settings
+from venire.client.clients import Attempts, Servers, Settings
 from venire.client.wire import Answer, Call
 from venire.errors import InputError
 from venire.tools.http import Backoff

@@ -19,7 +19,7 @@ from venire.server.store import ItemSearch
 
 if TYPE_CHECKING:
     from venire.server.admin_messages import AgreementView, LabelerView, LessonsView
-    from venire.server.edge.access import Caller
+    from venire.server.edge.guard import Caller
     from venire.server.messages import (
         AuditsView,
         ExitView,

@@ -25,7 +25,7 @@ from venire.server.edge.errors import MOST_FAULTS, RequestError, invalid
 from venire.server.keys.invitations import MOST_DAYS
 from venire.server.keys.keyring import MAX_DAYS
 from venire.server.messages import ItemIn
-from venire.server.operations.notes import LONGEST_NOTE
+from venire.server.operations.labelers import LONGEST_NOTE
 from venire.server.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 
 #: How sure somebody is.

@@ -16,11 +16,10 @@ from starlette.responses import Response
 
 from venire.budget import Budget
 from venire.operations import OPERATIONS
-from venire.server.edge.access import Caller
 from venire.server.edge.answers import body, json_answer, says
 from venire.server.edge.bodies import JSON, read
 from venire.server.edge.errors import RequestError
-from venire.server.edge.guard import Gate, caller
+from venire.server.edge.guard import Caller, Gate, caller
 from venire.server.settings import LONGEST_ID, STREAM_NAME, Name
 from venire.whatif import Plan
 

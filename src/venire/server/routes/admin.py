@@ -18,7 +18,6 @@ from starlette.responses import StreamingResponse
 from venire import __version__
 from venire.errors import StoreDown
 from venire.server.admin_messages import AuditView, DeliveryView, KeyView, NewKey, WebhookView
-from venire.server.edge.access import Caller
 from venire.server.edge.bodies import (
     CSV,
     KeyBody,
@@ -28,6 +27,7 @@ from venire.server.edge.bodies import (
     WebhookBody,
 )
 from venire.server.edge.errors import RequestError
+from venire.server.edge.guard import Caller
 from venire.server.edge.parameters import SLUG, Limit, Part, Stream, serves
 from venire.tools.untrusted import harmless
 

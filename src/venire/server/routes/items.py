@@ -13,7 +13,6 @@ from venire.errors import Conflict, FileError, InputError
 from venire.files.sending import Sent, read_sent, send_all
 from venire.model import ExitReason, ItemStatus
 from venire.server.actors import Actor
-from venire.server.edge.access import Caller
 from venire.server.edge.answers import long_answer, payload_answer
 from venire.server.edge.blind import blind_for
 from venire.server.edge.bodies import (
@@ -26,7 +25,7 @@ from venire.server.edge.bodies import (
     read_list,
 )
 from venire.server.edge.errors import MOST_FAULTS, RequestError
-from venire.server.edge.guard import by_hand, caller
+from venire.server.edge.guard import Caller, by_hand, caller
 from venire.server.edge.parameters import Item, Part, Since, Stream, Until, serves
 from venire.server.messages import Erased, Explanation, ItemIn, ItemsPage, ItemView
 from venire.server.settings import Name

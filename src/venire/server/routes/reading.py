@@ -13,11 +13,11 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from venire.server.admin_messages import AlarmsView, LessonsView, RatesView, TrendsView, WhatIfView
-from venire.server.edge.access import Caller
 from venire.server.edge.answers import event, follow, lines_answer
 from venire.server.edge.blind import Blind, blind_for
 from venire.server.edge.bodies import CSV, NDJSON
 from venire.server.edge.errors import RequestError
+from venire.server.edge.guard import Caller
 from venire.server.edge.parameters import (
     Level,
     Limit,

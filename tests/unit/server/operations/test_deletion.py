@@ -10,7 +10,7 @@ from tests.store.store import MemoryStorage
 from tests.unit.server.support import Flaky, asleep, bench, running, settings_of, until
 from venire.errors import Conflict, NotFound, StateError, StoreDown
 from venire.server import ItemIn, Lease, Service
-from venire.server.operations import deletion
+from venire.server.operations import history
 from venire.server.store import ERASED, MarkDeleted, open_storage
 from venire.server.store.maintenance.erasure import Deletion, deletions, found_in, not_erased
 from venire.server.store.maintenance.verify import verify
@@ -82,7 +82,7 @@ async def test_what_is_erased_is_in_no_file(tmp_path: Path) -> None:
 async def test_a_stream_is_deleted_with_all_that_belongs_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deletion, "PURGE_ROWS", 3)
+    monkeypatch.setattr(history, "PURGE_ROWS", 3)
     path = tmp_path / "venire.db"
     with open_storage(f"sqlite:///{path}") as storage:
         service = Service(storage)
@@ -155,8 +155,8 @@ async def test_a_deletion_goes_on_after_a_restart() -> None:
 async def test_a_store_that_goes_away_meanwhile_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deletion, "PURGE_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(deletion, "PURGE_ROWS", 1)
+    monkeypatch.setattr(history, "PURGE_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(history, "PURGE_ROWS", 1)
     storage = Flaky()
     async with bench(storage) as b:
         await b.add(*(f"p{k}" for k in range(30)))

@@ -10,8 +10,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from venire.server.edge import protocol
-from venire.server.edge.protocol import LONGEST_HEAD, READ, timed
+from venire.server.edge import limits
+from venire.server.edge.limits import LONGEST_HEAD, READ, timed
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +61,7 @@ class Answers:
 
 
 def connect(app: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Wire]:
-    monkeypatch.setattr(protocol, "is_closed", lambda transport: transport.is_closing())
+    monkeypatch.setattr(limits, "is_closed", lambda transport: transport.is_closing())
     config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None)
     config.load()
     made, wire = timed(60.0, 60.0)(config, ServerState(), {}), Wire()
