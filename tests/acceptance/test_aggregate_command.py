@@ -356,12 +356,12 @@ def test_a_parquet_target_without_pyarrow(
 
 def test_ctrl_c_leaves_nothing_half_written(folder: Path) -> None:
     code = (
-        "import sys, time; from venire.cli import main; from venire.estimators import by_name\n"
+        "import sys, time; from venire.cli import main; from venire.estimators import base\n"
         "class Slow:\n"
         "    def fit(self, table):\n"
         "        print('ready', flush=True)\n"
         "        while True: time.sleep(0.01)\n"
-        "by_name.method_named = lambda name: Slow()\n"
+        "base.method_named = lambda name: Slow()\n"
         "sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "aggregate", "labels.csv", *OUT]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli.shared import screen, tables
+from venire.cli.shared.callables import policy_of
 from venire.cli.shared.tables import JOBS, worker_count
-from venire.cli.shared.worlds import policy_of
 from venire.errors import InputError, UnknownName
 from venire_research.commands import suites
 from venire_research.commands.parallel import check_data, executor_of, say_long, say_resumable

@@ -54,7 +54,7 @@ class _Found:
 
 def trust(order: Order) -> None:
     """Run `trust-2`: adversarial worlds."""
-    from venire.cli.shared.worlds import policy_of
+    from venire.cli.shared.callables import policy_of
     from venire.scheduling.by_name import learning_named
     from venire_research.trust import SUITE, world_named
     from venire_research.trust.comparison import compare
@@ -86,7 +86,7 @@ def trust(order: Order) -> None:
 
 def equal_labels(order: Order) -> None:
     """Run `equal-labels-3`: venire against rivals with as many labels, on real label sets."""
-    from venire.cli.shared.worlds import policy_of
+    from venire.cli.shared.callables import policy_of
     from venire.scheduling.by_name import learning_named
     from venire_research.equal_labels.comparison import compare
     from venire_research.equal_labels.measures import SUITE

@@ -56,17 +56,22 @@ COMMANDS = (
 
 #: The functions of commands that are not in a module with the name of the command.
 ELSEWHERE = {
-    "backup": "venire.cli.archive:backup",
+    "archive": "venire.cli.store:archive",
+    "backup": "venire.cli.store:backup",
+    "connect": "venire.cli.work:connect",
     "compare": "venire_research.commands.compare:compare",
     "deploy-files": "venire.cli.serve:deploy_files",
     "demo": "venire_research.commands.demo:demo",
     "import": "venire.cli.export:importing",
-    "mcp": "venire.cli.connect:mcp",
+    "judge": "venire.cli.label:judge",
+    "keys": "venire.cli.store:keys",
+    "mcp": "venire.cli.work:mcp",
     "plan": "venire.cli.simulate:plan",
+    "replay": "venire.cli.simulate:replay",
     "reproduce": "venire_research.commands.reproduce:reproduce",
     "send": "venire.cli.stream:send",
-    "verify": "venire.cli.archive:verify",
-    "warm-up": "venire.cli.warm_up:warm_up",
+    "verify": "venire.cli.store:verify",
+    "warm-up": "venire.cli.serve:warm_up",
 }
 
 #: Typer's own errors about options and arguments.
@@ -124,7 +129,7 @@ def command_of(name: str) -> Callable[..., Any]:
     """The function that a command runs.
 
     >>> command_of("backup").__module__
-    'venire.cli.archive'
+    'venire.cli.store'
     """
     module, _, function = ELSEWHERE.get(name, f"{__name__}.{name}:{name}").partition(":")
     return expanded(getattr(import_module(module), function))

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import inspect
-import json
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.shared import AsJson, screen, tables
-from venire.cli.shared.guarantees import Level, Promise, RightShare, TestingGold, promise_of
+from venire.cli.shared import AsJson, counted, first_given, screen, tables
+from venire.cli.shared.guarantees import Guaranteed, Promise
 from venire.cli.shared.tables import (
-    Blank,
     Classes,
-    Columns,
     CostsGiven,
     FamiliesFile,
     Labels,
-    Merge,
     Probabilities,
-    Repeats,
-    Wide,
-    blank_of,
-    columns_of,
+    Reading,
     families_of,
     gold_of,
-    repeats_of,
+    names_of,
 )
-from venire.cli.shared.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
 
@@ -44,8 +35,7 @@ if TYPE_CHECKING:
     from venire.costs import Costs
     from venire.estimators.base import BaseEstimator
     from venire.labels import LabelTable
-    from venire.labels import Repeats as Kept
-    from venire.labels.partitions import Spread, Table
+    from venire.labels.partitions import Table
     from venire.tools.addresses import PathOrAddress
 
 
@@ -66,18 +56,13 @@ def aggregate(
     classes: Classes = None,
     ordinal: Annotated[bool, typer.Option("--ordinal", help=ORDINAL)] = False,
     numeric: Annotated[bool, typer.Option("--numeric", help=NUMERIC)] = False,
-    columns: Columns = None,
-    wide: Wide = False,
-    merge: Merge = False,
-    blank: Blank = None,
-    repeats: Repeats = "error",
+    *,
+    reading: Reading,
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     costs: CostsGiven = None,
     families: FamiliesFile = None,
-    guarantee: RightShare = None,
-    guarantee_level: Level = None,
-    guarantee_gold: TestingGold = None,
+    guaranteed: Guaranteed,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Probabilities = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
@@ -90,108 +75,106 @@ def aggregate(
     The truth, if given, is used only to report the error, never to learn from; gold is learned
     from. With costs, verdicts are those of least expected cost.
     """
+    from venire.cli.shared.summary import Report
     from venire.costs import cost_matrix, costs_of_text
     from venire.estimators.base import method_named
-    from venire.files import check_targets
+    from venire.files import check_targets, skills_output, verdicts_output, write_outputs
     from venire.labels.partitions import sizes
-    from venire.labels.sources import COLUMNS
     from venire.labels.sources.columns import like
 
-    named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
-    source = located(labels)
-    gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
+    named, source = names_of(classes), located(labels)
+    reading.check()
+    gold, promise = guaranteed.promise(gold)
     if promise is not None and (cluster is not None or tables.is_several(source)):
         raise InputError(
             "--guarantee is for one file of labels: write the verdicts with --out, then use venire "
             "audit guarantee"
         )
-    given = {"--gold": gold, "--costs": costs, "--families": families}
-    given |= {"--guarantee": guarantee, "--blank": blank}
-    method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
+    if ordinal and method not in (None, "ordinal"):
+        raise InputError(f"--ordinal and --method {method} exclude each other: drop one of them")
+    if numeric:
+        given: dict[str, Any] = {"--method": method, "--ordinal": ordinal, "--classes": classes}
+        given |= {"--probabilities": probabilities, "--seed": seed, "--gold": gold}
+        given |= {"--costs": costs, "--families": families, "--guarantee": guaranteed.guarantee}
+        _refuse_classes(given | {"--blank": reading.blank})
+    method = "ordinal" if ordinal else method or "auto"
     charged: Costs = costs_of_text(costs) if costs else {}
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
-    kept = repeats_of(repeats)
     right_in, gold_in = (None if p is None else located(p) for p in (truth, gold))
-    every = (source, right_in, gold_in, families, promise and promise.gold)
-    sources = [path for path in every if path is not None]
-    check_targets([path for path in (out, skills) if path is not None], sources)
+    check_targets((out, skills), (source, right_in, gold_in, families, promise and promise.gold))
     if numeric:
         tables.refuse(cluster, "--numeric")
         from venire.cli.shared.summary import aggregate_numbers
 
-        return aggregate_numbers(source, right_in, called, kept, out, skills, as_json, wide)
+        return aggregate_numbers(source, right_in, reading, out, skills, as_json)
     with ExitStack() as stack:
         working = stack.enter_context(screen.working(f"reading {source.name}"))
         estimator = method_named(method)
         client = stack.enter_context(tables.client_of(cluster))
-        table = _labels(
-            source,
-            client,
-            named,
-            kept,
-            called,
-            method == "ordinal",
-            repartition,
-            working,
-            {"wide": wide, "merge": merge, "blank": blank_of(blank)},
-        )
-        called = COLUMNS if wide else called  # the truth and gold have no columns of judges
-        right = _truth(right_in, table, called)
+        if client is None:
+            tables.hint(source)
+        form = named, method == "ordinal", repartition, working
+        table = reading.partitioned(source, client, *form)
+        _warn_numbers(table, method)
+        right = _truth(right_in, table, reading.beside)
         estimator.seed = seed or 0
-        _relate(estimator, families, source, table, called)
+        _relate(estimator, families, source, table, reading.beside)
         if method == "ordinal":
             estimator.set_params(order=tuple(table.classes))
         working(f"{method}: {sizes(table)[1]:,} labels (a first run compiles, some 10 s)")
         start = time.perf_counter()
         charged = {like(pair, table.classes): cost for pair, cost in charged.items()}
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
-        fitted = _fit(estimator, table, gold_in, called)
+        fitted = _fit(estimator, table, gold_in, reading.beside)
         seconds = round(time.perf_counter() - start, 6)
-        held = None if promise is None else _guaranteed(fitted, charged, gold_in, called, promise)
-        _write(fitted, out, probabilities, skills, charged, held)
-        paid = _cost(fitted, right, charged)
-        if as_json:
-            record = _record(method, fitted, right, seconds) | paid
-            record |= {} if held is None else {"guarantee": held.record()}
-            said = json.dumps(record, indent=2, allow_nan=False)
-        else:
-            said = _summary(method, fitted, right, seconds, paid, held)
-    print(said)
+        held = promise and _guaranteed(fitted, charged, gold_in, reading.beside, promise)
+        outputs = []
+        if out is not None:
+            marked = None if held is None else held.tasks
+            outputs.append(verdicts_output(out, fitted, probabilities, charged, marked))
+        if skills is not None:
+            outputs.append(skills_output(skills, fitted))
+        write_outputs(outputs)
+        report = Report(method, fitted, right, seconds, charged, held)
+        record, lines = (report.record(), []) if as_json else ({}, list(report.lines()))
+    screen.show(record, lines, as_json)
 
 
-def _summary(
-    method: str,
-    fitted: BaseEstimator,
-    right: NDArray[np.int64] | Spread | None,
-    seconds: float,
-    paid: dict[str, float],
-    held: Guarantee | None,
-) -> str:
-    from venire.cli.shared.guarantees import guarantee_lines
-    from venire.cli.shared.summary import summary
+def _refuse_classes(options: dict[str, Any]) -> None:
+    """An error about options that measurements do not have."""
+    other = first_given(options)
+    if other is not None:
+        raise InputError(f"--numeric and {other} exclude each other: measurements have no classes")
 
-    costs = (f"{name.replace('_', ' ')}: {value:.4g}" for name, value in paid.items())
-    promised = [] if held is None else ["", *guarantee_lines(held)]
-    return "\n".join([*summary(method, fitted, right, seconds), *costs, *promised])
+
+def _warn_numbers(table: Table, method: str) -> None:
+    from venire.labels.sources.truth import many_numbers
+
+    if method != "ordinal" and many_numbers(table.classes):
+        screen.warn(
+            f"the labels are {len(table.classes)} different numbers, each treated as a class of "
+            "its own: for measurements use --numeric, for ordered ratings --ordinal"
+        )
 
 
 def _guaranteed(
     fitted: BaseEstimator,
-    costs: Costs | None,
+    costs: Costs,
     gold: PathOrAddress | None,
     columns: Sequence[str],
     promise: Promise,
 ) -> Guarantee:
     """Which verdicts are guaranteed, by gold that did not teach them."""
     from venire.estimators.frames import verdict_columns
+    from venire.files.audits import KnownLabels
 
     found = verdict_columns(fitted, False, costs)
     verdicts = {str(t): str(x) for t, x in zip(found["task"], found["label"], strict=True)}
     sure = dict(zip(verdicts, found["confidence"], strict=True))
     if gold is not None and not isinstance(gold, Path):
         raise InputError("--guarantee needs a --gold on this machine: copy the file first")
-    taught = None if gold is None else gold_of(gold, fitted.table_, columns)
+    taught = KnownLabels({}) if gold is None else gold_of(gold, fitted.table_, columns)
     promise.check(verdicts, taught)
     return promise.kept(verdicts, sure, taught)
 
@@ -252,101 +235,6 @@ def _known(table: LabelTable, codes: NDArray[np.int64]) -> list[tuple[Any, int]]
     return [(table.items[i], int(codes[i])) for i in (codes >= 0).nonzero()[0].tolist()]
 
 
-def _cost(
-    fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, costs: Costs | None
-) -> dict[str, float]:
-    """The mean cost of the verdicts, and of the most probable classes, where the truth is known."""
-    if right is None or not costs:
-        return {}
-    from venire.costs import cost_matrix
-    from venire.labels.partitions import total
-
-    names = fitted.classes_
-    matrix, code = cost_matrix(costs, names), {name: k for k, name in enumerate(names)}
-    if matrix is None:
-        return {}
-    given = fitted.posterior_rows(), right, fitted.seed, costs, matrix, code
-    mine, plain, judged = total(fitted.table_, _charged, *given)
-    if not judged:
-        return {}
-    return {"cost_per_task": mine / judged, "cost_of_the_most_probable": plain / judged}
-
-
-def _charged(
-    table: LabelTable,
-    posteriors: NDArray[np.float64],
-    right: NDArray[np.int64],
-    seed: int,
-    costs: Costs,
-    matrix: NDArray[np.float64],
-    code: dict[Any, int],
-) -> tuple[float, float, int]:
-    """What the verdicts cost, what the most probable classes would, and how many are judged."""
-    from venire.estimators.frames import part_columns
-
-    mine, plain = (part_columns(table, posteriors, seed, False, c)["label"] for c in (costs, None))
-    pairs = [
-        (int(t), code[a], code[b])
-        for t, a, b in zip(right, mine, plain, strict=True)
-        if 0 <= t < len(code) and a is not None and b is not None
-    ]
-    spent = [sum(float(matrix[pair[0], pair[k]]) for pair in pairs) for k in (1, 2)]
-    return spent[0], spent[1], len(pairs)
-
-
-def _method(
-    method: str | None,
-    ordinal: bool,
-    numeric: bool,
-    classes: str | None,
-    probabilities: bool,
-    seed: int | None,
-    more: dict[str, Any],
-) -> str:
-    """The name of the method, after checking for conflicting options."""
-    if ordinal and method not in (None, "ordinal"):
-        raise InputError(f"--ordinal and --method {method} exclude each other: drop one of them")
-    given: dict[str, Any] = {"--method": method, "--ordinal": ordinal, "--classes": classes}
-    given |= {"--probabilities": probabilities, "--seed": seed, **more}
-    other = next((name for name, x in given.items() if x is not None and x is not False), None)
-    if numeric and other is not None:
-        raise InputError(f"--numeric and {other} exclude each other: measurements have no classes")
-    return "ordinal" if ordinal else method or "auto"
-
-
-def _labels(
-    labels: PathOrAddress,
-    client: Any,
-    classes: tuple[str, ...] | None,
-    repeats: Kept,
-    columns: Sequence[str],
-    ordered: bool,
-    repartition: bool,
-    working: Callable[[str], None],
-    form: dict[str, Any],
-) -> Table:
-    """The labels of a file, or of several; on a cluster, if there is one, in partitions."""
-    from venire.labels.sources import as_ordered, as_table
-    from venire.labels.sources.truth import many_numbers
-
-    read = as_ordered if ordered else as_table
-    if client is None:
-        tables.hint(labels)
-    table: Table
-    if client is not None or tables.is_several(labels):
-        tables.refuse_forms(form)
-        more = columns, ordered, repartition, working
-        table = tables.read_files(labels, client, classes, repeats, *more)
-    else:
-        table = read(labels, classes, repeats, columns, **form, tell=screen.say)
-    if not ordered and many_numbers(table.classes):
-        screen.warn(
-            f"the labels are {len(table.classes)} different numbers, each treated as a class of "
-            "its own: for measurements use --numeric, for ordered ratings --ordinal"
-        )
-    return table
-
-
 def _truth(truth: PathOrAddress | None, table: Table, labels: Sequence[str]) -> Any:
     """The known truth, as its code for each item, beside labels with these columns."""
     if truth is None:
@@ -355,82 +243,21 @@ def _truth(truth: PathOrAddress | None, table: Table, labels: Sequence[str]) -> 
     from venire.labels.partitions import pieces, total
     from venire.labels.sources import as_truth
     from venire.labels.sources.sheets import truth_columns
+    from venire.labels.sources.truth import truth_of
 
     columns = truth_columns(truth, labels)
     right = as_truth(truth, table, columns)
     strange = int(total(table, count_truth, right, len(table.classes))[1])
     if strange:
         example = next(name for names in pieces(table, _strange, right) for name in names)
-        _warn(truth, example, strange, columns)
+        said = truth_of(truth, example, columns)
+        screen.warn(
+            f"the truth of {counted(strange, 'task')} is not one of the classes, such as {said!r} "
+            f"for task {example!r}: verdicts on them count as wrong"
+        )
     return right
 
 
 def _strange(table: LabelTable, right: NDArray[np.int64]) -> list[Any]:
     """An item whose truth is not one of the classes."""
     return [table.items[i] for i in (right == len(table.classes)).nonzero()[0][:1].tolist()]
-
-
-def _warn(truth: PathOrAddress, task: Any, number: int, columns: Sequence[str]) -> None:
-    from venire.labels.sources.truth import truth_of
-
-    tasks = "1 task" if number == 1 else f"{number:,} tasks"
-    said = truth_of(truth, task, columns)
-    screen.warn(
-        f"the truth of {tasks} is not one of the classes, such as {said!r} "
-        f"for task {task!r}: verdicts on them count as wrong"
-    )
-
-
-def _write(
-    fitted: BaseEstimator,
-    out: Path | None,
-    probabilities: bool,
-    skills: Path | None,
-    costs: Costs | None,
-    held: Guarantee | None,
-) -> None:
-    from venire.files import Output, skills_output, verdicts_output, write_outputs
-
-    outputs: list[Output] = []
-    if out is not None:
-        marked = None if held is None else held.tasks
-        outputs.append(verdicts_output(out, fitted, probabilities, costs, marked))
-    if skills is not None:
-        outputs.append(skills_output(skills, fitted))
-    write_outputs(outputs)
-
-
-def _record(
-    method: str, fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, seconds: float
-) -> dict[str, Any]:
-    """The result as a JSON object; NaN and infinities are null."""
-    from venire.cli.shared.summary import agreement, grounds, related, scores
-    from venire.labels.partitions import sizes
-
-    table = fitted.table_
-    items, labels = sizes(table)
-    return {
-        "method": method,
-        "chosen": getattr(fitted, "chosen_", method),
-        "items": items,
-        "labelers": len(table.labelers),
-        "labels": labels,
-        "classes": len(table.classes),
-        "iterations": int(fitted.n_iter_),
-        "converged": bool(fitted.converged_),
-        "log_likelihood": finite(fitted.log_likelihood_),
-        **{key: finite(value) for key, value in agreement(fitted).items()},
-        **scores(fitted, right),
-        **related(fitted),
-        **grounds(fitted),
-        "seconds": seconds,
-    }
-
-
-def finite(value: float | None) -> float | None:
-    """A number for JSON: None for NaN and infinities.
-
-    >>> finite(0.5), finite(float("nan")), finite(None)
-    (0.5, None, None)
-    """
-    return float(value) if value is not None and math.isfinite(value) else None

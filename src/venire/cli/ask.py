@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,20 +12,14 @@ import typer
 
 from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import (
-    Blank,
-    Columns,
     FamiliesFile,
     Labels,
-    Merge,
-    Repeats,
-    Wide,
-    blank_of,
-    columns_of,
+    Reading,
+    check_list,
     families_of,
     gold_of,
-    repeats_of,
 )
-from venire.errors import FileError, InputError
+from venire.errors import InputError
 from venire.tools.addresses import located
 
 if TYPE_CHECKING:
@@ -44,11 +38,8 @@ def ask(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     families: FamiliesFile = None,
-    columns: Columns = None,
-    wide: Wide = False,
-    merge: Merge = False,
-    repeats: Repeats = "error",
-    blank: Blank = None,
+    *,
+    reading: Reading,
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -58,39 +49,26 @@ def ask(
     known now and whether more would pay, and to venire aggregate.
     """
     from venire.estimators.questions import questions
-    from venire.files import check_targets, write_outputs
-    from venire.labels.sources import COLUMNS, as_table
+    from venire.files import write_outputs
+    from venire.files.audits import KnownLabels
 
-    called, kept = columns_of(columns, COLUMNS, wide), repeats_of(repeats)
+    reading.check()
     source = located(labels)
     if out is None and gold is None:
         raise InputError("give --out, the file for the list, or --gold with the answers so far")
     if out is not None:
-        sources = [path for path in (source, gold, families) if path is not None]
-        check_targets([out], sources)
-        if out.is_file():
-            raise FileError(out, None, "it exists and may hold answers: choose another name")
+        check_list(out, (source, gold, families), "answers")
     with screen.working(f"reading {source.name}"):
-        form: dict[str, Any] = {"wide": wide, "merge": merge, "blank": blank_of(blank)}
-        table = as_table(source, None, kept, called, tell=screen.say, **form)
-        called = COLUMNS if wide else called  # the answers have no columns of judges
-        known = None if gold is None else gold_of(gold, table, called)
-        kin = families_of(families, source, table, called)
-        told = (None, ()) if known is None else (known.labels, known.asked)
-        found = questions(table, n, told[0], asked=told[1], families=kin, seed=seed)
+        table = reading.table(source)
+        known = KnownLabels({}) if gold is None else gold_of(gold, table, reading.beside)
+        kin = families_of(families, source, table, reading.beside)
+        taught = None if gold is None else known.labels
+        found = questions(table, n, taught, asked=known.asked, families=kin, seed=seed)
     if out is not None:
         write_outputs([_output(out, found)])
-    if as_json:
-        print(json.dumps(found.record(), indent=2, allow_nan=False, default=str))
-    else:
-        given: dict[str, Any] = {
-            "--columns": columns,
-            "--wide": wide,
-            "--merge": merge,
-            "--blank": blank,
-        }
-        given |= {"--repeats": None if repeats == "error" else repeats, "--families": families}
-        _print(found, _again(labels, given), gold, out)
+    given = {f"--{name}": x for name, x in asdict(reading).items() if x != "error"}
+    again = _again(labels, given | {"--families": families})
+    screen.show(found.record(), _lines(found, again, gold, out), as_json)
 
 
 def _again(labels: str, given: Mapping[str, Any]) -> str:
@@ -124,18 +102,15 @@ def _output(out: Path, found: Questions) -> Any:
     )
 
 
-def _print(found: Questions, labels: str, gold: Path | None, out: Path | None) -> None:
-    for line in found.words:
-        print(line)
-    if found.gold:
-        for name, weight in list(found.explanations.items())[:5]:
-            hits, of = found.right.get(name, (0, 0))
-            told = f", right on {hits} of {of}" if of else ""
-            if weight >= 0.01:
-                print(f"  {weight:4.0%}  {name}{told}")
+def _lines(found: Questions, labels: str, gold: Path | None, out: Path | None) -> Iterator[str]:
+    yield from found.words
+    for name, weight in list(found.explanations.items())[:5] if found.gold else ():
+        hits, of = found.right.get(name, (0, 0))
+        if weight >= 0.01:
+            yield f"  {weight:4.0%}  {name}" + (f", right on {hits} of {of}" if of else "")
     if out is not None:
         also = f", and add the rows of {gold} to it" if gold is not None else ""
-        print(f"fill in the labels of {out}, as somebody trusted sees them{also}; then:")
+        yield f"fill in the labels of {out}, as somebody trusted sees them{also}; then:"
         answers = shlex.join(["--gold", str(out)])
-        print(f"  venire ask {labels} {answers}        what they say")
-        print(f"  venire aggregate {labels} {answers}  verdicts that follow them")
+        yield f"  venire ask {labels} {answers}        what they say"
+        yield f"  venire aggregate {labels} {answers}  verdicts that follow them"

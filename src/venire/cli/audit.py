@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from venire.cli.shared import AsJson, screen
-from venire.cli.shared.tables import VerdictColumns, columns_of
+from venire.cli.shared import AsJson, counted, screen
+from venire.cli.shared.guarantees import drawn_gold, guarantee_lines
+from venire.cli.shared.tables import VerdictColumns, check_list, columns_of
 from venire.errors import FileError, InputError, UnknownName
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from venire.audits import AuditReport, ErrorBound
+    from venire.audits import AuditReport, ErrorBound, Guarantee
     from venire.files.audits import Gold
 
 
@@ -62,31 +63,26 @@ def audit(
 
     The bound is valid at any time: check as many as you like, and look as often as you like.
     """
-    from venire.files import check_targets, read_verdicts
+    from venire.files import read_verdicts
     from venire.files.audits import COLUMNS
 
     given: dict[str, Any] = {"--share": share, "--at-least": at_least, "--seed": seed}
     given |= {"--out": out, "GOLD": gold, "--drawn": drawn, "--level": level}
     _check(action, given | {"--ongoing": ongoing or None, "--right": right})
-    if action == "guarantee" and gold is not None:
-        from venire.cli.shared.guarantees import guarantee_file
-
-        shares = 0.95 if right is None else right, 0.95 if level is None else level
-        return guarantee_file(verdicts, columns_of(columns, COLUMNS), gold, shares, out, as_json)
-    known = read_verdicts(verdicts, columns_of(columns, COLUMNS))
-    if out is not None:
+    called, sure = columns_of(columns, COLUMNS), 0.95 if level is None else level
+    if gold is None:
+        assert out is not None
+        known = read_verdicts(verdicts, called)
+        check_list(out, (verdicts,), "trusted labels")
         seed = secrets.randbelow(2**32) if seed is None else seed
-        check_targets([out], [verdicts])
         record = _draw(known, out, 0.05 if share is None else share, seed, at_least or 0)
-    elif gold is not None:
-        report = _bound(known, gold, drawn, 0.95 if level is None else level, ongoing)
-        record = _record(report, ongoing)
-    if as_json:
-        print(json.dumps(record, indent=2, allow_nan=False))
-    elif out is not None:
-        _print_drawn(record, verdicts, out)
+        screen.show(record, _drawn_lines(record, verdicts, out), as_json)
+    elif action == "bound":
+        report = _bound(read_verdicts(verdicts, called), gold, drawn, sure, ongoing)
+        screen.show(_record(report, ongoing), _lines(report, ongoing), as_json)
     else:
-        _print(report, ongoing)
+        found = _guarantee(verdicts, called, gold, (0.95 if right is None else right, sure), out)
+        screen.show(found.record(), guarantee_lines(found), as_json)
 
 
 #: The options of each action.
@@ -116,19 +112,47 @@ def _draw(
     from venire.audits import draw_audit
     from venire.files import drawn_output, write_outputs
 
-    if out.is_file():
-        raise FileError(out, None, "it exists and may hold trusted labels: choose another name")
     drawn = draw_audit(known, share, seed, at_least)
     write_outputs([drawn_output(out, drawn)])
     extra = sum(task.extra for task in drawn)
     return {"verdicts": len(known), "sample": len(drawn) - extra, "extra": extra, "seed": seed}
 
 
-def _print_drawn(record: dict[str, Any], verdicts: Path, out: Path) -> None:
+def _drawn_lines(record: dict[str, Any], verdicts: Path, out: Path) -> Iterator[str]:
     more = f", and {record['extra']:,} more of rare classes" if record["extra"] else ""
-    print(f"{record['sample']:,} of {record['verdicts']:,} verdicts{more}, seed {record['seed']}")
-    print(f"fill in the labels of {out} from the top, without a look at the verdicts; then:")
-    print(f"venire audit bound {verdicts} {out}")
+    yield f"{record['sample']:,} of {record['verdicts']:,} verdicts{more}, seed {record['seed']}"
+    yield f"fill in the labels of {out} from the top, without a look at the verdicts; then:"
+    yield f"venire audit bound {verdicts} {out}"
+
+
+def _guarantee(
+    verdicts: Path,
+    columns: Sequence[str],
+    gold: Path,
+    shares: tuple[float, float],
+    out: Path | None,
+) -> Guarantee:
+    """Mark the verdicts of a file."""
+    from venire.audits import guarantee
+    from venire.files import check_targets, columns_output, read_judged, write_outputs
+
+    check_targets((out,), (verdicts, gold))
+    judged = read_judged(verdicts, columns)
+    if judged.confidences is None:
+        message = "there is no column 'confidence', by which the surest verdicts are found"
+        raise FileError(verdicts, None, f"{message}: give verdicts of aggregate, label or judge")
+    known = drawn_gold(gold, judged.verdicts)
+    found = guarantee(judged.verdicts, judged.confidences, known, *shares)
+    if out is not None:
+        tasks = list(judged.verdicts)
+        marked: dict[str, list[Any]] = {
+            "task": tasks,
+            "label": list(judged.verdicts.values()),
+            "confidence": [judged.confidences[task] for task in tasks],
+            "guaranteed": ["yes" if task in found.tasks else "no" for task in tasks],
+        }
+        write_outputs([columns_output(out, marked)])
+    return found
 
 
 def _bound(
@@ -158,10 +182,9 @@ def _warn(found: Gold, listed: Gold, known: dict[str, str], given: bool) -> None
     strange = [task for task, label in found.labels.items() if label and label not in classes]
     if strange:
         example = f"{found.labels[strange[0]]!r} for task {strange[0]!r}"
-        tasks = "1 task" if len(strange) == 1 else f"{len(strange):,} tasks"
         screen.warn(
-            f"the trusted label of {tasks} is not one of the verdicts', such as {example}: "
-            "verdicts on them count as wrong"
+            f"the trusted label of {counted(len(strange), 'task')} is not one of the verdicts', "
+            f"such as {example}: verdicts on them count as wrong"
         )
 
 
@@ -188,47 +211,36 @@ def _row(bound: ErrorBound) -> dict[str, Any]:
     }
 
 
-def _print(report: AuditReport, ongoing: bool) -> None:
-    from rich.console import Console
-
-    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+def _lines(report: AuditReport, ongoing: bool) -> Iterator[str | Table]:
     overall, classes = report.overall, report.classes
     whose = "of the process that these come from" if ongoing else f"of these {overall.size:,}"
     level = f"{overall.level * 100:g} %"
-    console.print(
-        f"with probability {level} at most {_up(overall.upper)} of verdicts are wrong, {whose}"
-    )
-    console.print()
-    console.print(_table({"all": overall, **{str(name): b for name, b in classes.items()}}))
-    console.print()
-    skipped = max([overall.skipped, *(bound.skipped for bound in classes.values())])
-    if skipped:
-        console.print(
-            "skipped tasks, which came before audited ones, count as wrong above, right below"
-        )
-    console.print(f"each row holds at {level} by itself, however often you have looked")
+    yield f"with probability {level} at most {_up(overall.upper)} of verdicts are wrong, {whose}"
+    yield ""
+    yield _table({"all": overall, **{str(name): b for name, b in classes.items()}})
+    yield ""
+    if overall.skipped or any(bound.skipped for bound in classes.values()):
+        yield "skipped tasks, which came before audited ones, count as wrong above, right below"
+    yield f"each row holds at {level} by itself, however often you have looked"
 
 
 def _table(bounds: dict[str, ErrorBound]) -> Table:
-    from rich.table import Table
-
     skipped = any(bound.skipped for bound in bounds.values())
-    table = Table(box=None, pad_edge=False)
-    table.add_column("verdict", no_wrap=True)
-    numbers = ["verdicts", "audited", "wrong", *(["skipped"] if skipped else [])]
-    for name in (*numbers, "estimate", "at most", "interval"):
-        table.add_column(name, justify="right", no_wrap=True)
+    heads = ["verdict", "verdicts", "audited", "wrong", *(["skipped"] if skipped else [])]
+    rows = []
     for name, bound in bounds.items():
         counts = [bound.size, bound.audited, bound.wrong, *([bound.skipped] if skipped else [])]
         low, high = bound.interval
-        table.add_row(
-            name,
-            *("-" if count is None else f"{count:,}" for count in counts),
-            "-" if bound.estimate is None else f"{bound.estimate:.2%}".replace("%", " %"),
-            _up(bound.upper),
-            f"{math.floor(low * 1e4 + 1e-6) / 100:.2f} to {_up(high)}",
+        rows.append(
+            [
+                name,
+                *("-" if count is None else f"{count:,}" for count in counts),
+                "-" if bound.estimate is None else f"{bound.estimate:.2%}".replace("%", " %"),
+                _up(bound.upper),
+                f"{math.floor(low * 1e4 + 1e-6) / 100:.2f} to {_up(high)}",
+            ]
         )
-    return table
+    return screen.table([*heads, "estimate", "at most", "interval"], rows)
 
 
 def _up(rate: float) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -13,11 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from venire.cli.shared import AsJson, screen
-from venire.cli.shared.tables import VerdictColumns, columns_of
-from venire.errors import FileError, InputError
+from venire.cli.shared import AsJson, counted, screen
+from venire.cli.shared.guarantees import read_sample
+from venire.cli.shared.tables import VerdictColumns, check_list, columns_of
+from venire.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from venire.audits import Rate
     from venire.files.audits import Judged
 
@@ -48,14 +50,6 @@ WORTH = (1.0, 0.0, 0.5)
 MOST = 40
 
 
-class Options(NamedTuple):
-    """How intervals are made."""
-
-    level: float
-    ongoing: bool
-    anytime: bool
-
-
 @dataclass(frozen=True)
 class Asked:
     """What is estimated, from what and how, or drawn."""
@@ -74,6 +68,11 @@ class Asked:
     seed: Annotated[int | None, typer.Option(help=SEED)] = None
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None
 
+    def interval(self) -> dict[str, Any]:
+        """How intervals are made."""
+        level = 0.95 if self.level is None else self.level
+        return {"level": level, "anytime": self.anytime, "ongoing": self.ongoing}
+
 
 def estimate(
     verdicts: Annotated[Path, typer.Argument(metavar="VERDICTS", help=VERDICTS)],
@@ -91,28 +90,21 @@ def estimate(
     named = _names(asked.of, asked.wins)
     _check(asked)
     judged = read_judged(verdicts, columns_of(asked.columns, COLUMNS), named)
-    of, wins = asked.of, asked.wins
-    if asked.draw is not None and asked.out is not None:
-        record = _draw(judged, verdicts, named, asked.draw, asked.seed, asked.out)
-        what = f"--of {of}" if wins is None else f"--wins {wins}"
-        said = _drawn(record, verdicts, asked.out, what)
-        print(json.dumps(record, indent=2) if as_json else said)
+    if asked.gold is None:
+        record = _draw(judged, verdicts, named, asked)
+        screen.show(record, _drawn_lines(record, verdicts, asked), as_json)
         return
-    if asked.gold is None:  # as checked
-        raise InputError("give the trusted labels: --gold FILE")
-    options = Options(0.95 if asked.level is None else asked.level, asked.ongoing, asked.anytime)
     known, chances = _gold(asked.gold, judged.verdicts)
-    groups = _groups(asked.items, asked.by, judged.verdicts, wins)
+    groups = _groups(asked, judged.verdicts)
+    of = asked.of
     if of is not None and of not in judged.verdicts.values() and of not in known.values():
         classes = ", ".join(sorted(set(judged.verdicts.values()))[:20])
         raise InputError(
             f"no verdict and no trusted label is {of!r}, expected one of {classes}: correct --of"
         )
-    report = _report(judged, known, chances, of, wins and named, groups, asked.against, options)
-    if as_json:
-        print(json.dumps(_record(report, options), indent=2, allow_nan=False))
-    else:
-        _print(report, options)
+    scores = judged.scores(dict(zip(named, WORTH, strict=False)))
+    report = _report(Sample(judged.verdicts, known, scores, chances, asked, named), groups)
+    screen.show(_record(report, asked), _lines(report, asked), as_json)
 
 
 class Report(NamedTuple):
@@ -159,159 +151,140 @@ def _check(asked: Asked) -> None:
         raise InputError("--against needs --by: differences are between groups")
 
 
-def _draw(
-    judged: Judged, path: Path, named: tuple[str, ...], n: int, seed: int | None, out: Path
-) -> dict[str, Any]:
+def _draw(judged: Judged, path: Path, named: tuple[str, ...], asked: Asked) -> dict[str, Any]:
     from venire.audits import draw_for_rate
-    from venire.files import asked_output, check_targets, write_outputs
+    from venire.files import asked_output, write_outputs
 
-    check_targets([out], [path])
-    if out.is_file():
-        raise FileError(out, None, "it exists and may hold trusted labels: choose another name")
-    seed = secrets.randbelow(2**32) if seed is None else seed
-    worth = dict(zip(named, WORTH, strict=False))
-    drawn = draw_for_rate(judged.verdicts, named[0], n, seed, judged.scores(worth))
-    write_outputs([asked_output(out, drawn)])
+    assert asked.draw is not None
+    assert asked.out is not None
+    check_list(asked.out, (path,), "trusted labels")
+    seed = secrets.randbelow(2**32) if asked.seed is None else asked.seed
+    scores = judged.scores(dict(zip(named, WORTH, strict=False)))
+    drawn = draw_for_rate(judged.verdicts, named[0], asked.draw, seed, scores)
+    write_outputs([asked_output(asked.out, drawn)])
     return {"verdicts": len(judged.verdicts), "drawn": len(drawn), "seed": seed}
 
 
-def _drawn(record: dict[str, Any], verdicts: Path, out: Path, what: str) -> str:
-    return (
-        f"{record['drawn']:,} of {record['verdicts']:,} items, seed {record['seed']}\n"
-        f"fill in the labels of {out} from the top; then:\n"
-        f"venire estimate {verdicts} --gold {out} {what}"
-    )
+def _drawn_lines(record: dict[str, Any], verdicts: Path, asked: Asked) -> Iterator[str]:
+    what = f"--of {asked.of}" if asked.wins is None else f"--wins {asked.wins}"
+    yield f"{record['drawn']:,} of {record['verdicts']:,} items, seed {record['seed']}"
+    yield f"fill in the labels of {asked.out} from the top; then:"
+    yield f"venire estimate {verdicts} --gold {asked.out} {what}"
 
 
 def _gold(path: Path, verdicts: dict[str, str]) -> tuple[dict[str, str], dict[str, float] | None]:
     """The trusted labels in the order drawn, and the probabilities if they differ."""
-    from venire.files import read_gold
-
-    found = read_gold(path, verdicts)
-    extra = {task for task, is_extra in found.drawn if is_extra}
-    known = {task: x for task, x in found.labels.items() if x is not None and task not in extra}
-    if not known:
-        raise FileError(path, None, "no label is filled in: give the trusted labels of some tasks")
-    if extra:
-        screen.warn(f"{len(extra):,} labels drawn as extra for their class do not count in rates")
+    found, sample = read_sample(path, verdicts, " in rates")
     if not (found.marked or found.probabilities):
         screen.warn(
             "the intervals hold if the tasks were drawn at random: draw them by venire estimate "
             "--draw or venire audit draw"
         )
-    order = [task for task in found.labels if task not in extra]
-    last = max(i for i, task in enumerate(order) if task in known)
-    skipped = last + 1 - len(known)
+    known = {task: label for task, label in sample.items() if label is not None}
+    skipped = len(sample) - len(known)
     if skipped:
-        tasks = "1 task" if skipped == 1 else f"{skipped:,} tasks"
         screen.warn(
-            f"{tasks} before the last label have none: the intervals hold if that has nothing to "
-            "do with the label; fill them in"
+            f"{counted(skipped, 'task')} before the last label have none: the intervals hold if "
+            "that has nothing to do with the label; fill them in"
         )
     return known, found.probabilities
 
 
-def _groups(
-    items: Path | None, by: str | None, verdicts: dict[str, str], wins: str | None
-) -> dict[str, tuple[str, ...]] | None:
-    if items is None or by is None:
+def _groups(asked: Asked, verdicts: dict[str, str]) -> dict[str, tuple[str, ...]] | None:
+    if asked.items is None or asked.by is None:
         return None
     from venire.files import read_groups
 
-    columns = [name.strip() for name in by.split(",")]
-    most = 1 if wins is None else 2
-    if len(columns) > most or "" in columns:
-        expected = (
-            "one column" if wins is None else "one column, or two with the names of the sides"
-        )
-        raise InputError(f"got --by {by!r}, expected {expected}")
-    return read_groups(items, columns, verdicts)
+    columns = [name.strip() for name in asked.by.split(",")]
+    if len(columns) > (1 if asked.wins is None else 2) or "" in columns:
+        sides = "" if asked.wins is None else ", or two with the names of the sides"
+        raise InputError(f"got --by {asked.by!r}, expected one column{sides}")
+    return read_groups(asked.items, columns, verdicts)
 
 
-def _report(
-    judged: Judged,
-    gold: dict[str, str],
-    chances: dict[str, float] | None,
-    of: str | None,
-    wins: tuple[str, ...] | str | None,
-    groups: dict[str, tuple[str, ...]] | None,
-    against: str | None,
-    options: Options,
-) -> Report:
-    from venire.audits import precision_of, recall_of, share_of, win_rate
+class Sample(NamedTuple):
+    """The verdicts on all, the trusted labels of some, and what is asked of them."""
 
-    if of is None:
-        labels = tuple(wins or ())
-        values = dict(zip(labels, WORTH, strict=False))
-        scores = judged.scores(values)
+    verdicts: dict[str, str]
+    gold: dict[str, str]
+    scores: dict[str, float] | None
+    chances: dict[str, float] | None
+    asked: Asked
+    named: tuple[str, ...]
 
-        def main(tasks: Iterable[str], how: Options) -> Rate:
-            return win_rate(
-                *_part(judged, gold, tasks), labels, None, None, scores, chances, **how._asdict()
-            )
-    else:
-        scores = judged.scores({of: 1.0})
+    def rate(self, tasks: Iterable[str], **interval: Any) -> Rate:
+        """The share of the class, or the win rate, of some items."""
+        from venire.audits import share_of, win_rate
 
-        def main(tasks: Iterable[str], how: Options) -> Rate:
-            return share_of(*_part(judged, gold, tasks), of, scores, chances, **how._asdict())
+        verdicts = {task: self.verdicts[task] for task in tasks}
+        gold = {task: label for task, label in self.gold.items() if task in verdicts}
+        known, how = (self.scores, self.chances), self.asked.interval() | interval
+        if self.asked.of is not None:
+            return share_of(verdicts, gold, self.asked.of, *known, **how)
+        return win_rate(verdicts, gold, self.named, None, None, *known, **how)
 
-    given, how = (judged.verdicts, gold), options._asdict()
-    sided = groups is not None and len(next(iter(groups.values()))) == 2
-    if of is None:
-        what, overall = f"win rate of {labels[0]}", {}
-        if not sided:
-            overall = {"win rate": main(judged.verdicts, options)}
-    else:
-        what, overall = f"share of {of}", {"share": main(judged.verdicts, options)}
-        overall["precision"] = precision_of(*given, of, scores, chances, **how)
-        overall["recall"] = recall_of(*given, of, scores, chances, **how)
-    if groups is None:
-        return Report(what, overall, {}, {})
-    if sided:
-        sides = {task: (pair[0], pair[1]) for task, pair in groups.items()}
-        names = sorted({name for pair in sides.values() for name in pair})
-        rates = {
-            name: win_rate(*given, labels, sides, name, scores, chances, **how) for name in names
+    def overall(self) -> dict[str, Rate]:
+        """What is said of all items; without groups of sides, of which each has a rate."""
+        from venire.audits import precision_of, recall_of
+
+        of, how = self.asked.of, self.asked.interval()
+        if of is None:
+            return {"win rate": self.rate(self.verdicts)}
+        given = self.verdicts, self.gold, of, self.scores, self.chances
+        return {
+            "share": self.rate(self.verdicts),
+            "precision": precision_of(*given, **how),
+            "recall": recall_of(*given, **how),
         }
+
+    def sides(self, groups: Mapping[str, tuple[str, ...]]) -> dict[str, Rate]:
+        """How often each of the names of the sides wins."""
+        from venire.audits import win_rate
+
+        sides = {task: (pair[0], pair[1]) for task, pair in groups.items()}
+        given, how = (self.verdicts, self.gold, self.named), self.asked.interval()
+        known = self.scores, self.chances
+        names = sorted({name for pair in sides.values() for name in pair})
+        return {name: win_rate(*given, sides, name, *known, **how) for name in names}
+
+
+def _report(sample: Sample, groups: dict[str, tuple[str, ...]] | None) -> Report:
+    of, against = sample.asked.of, sample.asked.against
+    what = f"win rate of {sample.named[0]}" if of is None else f"share of {of}"
+    if groups is None:
+        return Report(what, sample.overall(), {}, {})
+    if len(next(iter(groups.values()))) == 2:
         if against is not None:
             raise InputError(
                 "--against needs groups of items: the two sides of a pair share its label"
             )
-        return Report("win rate", overall, rates, {})
+        return Report("win rate", {}, sample.sides(groups), {})
     members: dict[str, list[str]] = {}
     for task, (group,) in groups.items():
         members.setdefault(group, []).append(task)
-    rates = {name: main(members[name], options) for name in sorted(members)}
-    return Report(what, overall, rates, _differences(members, main, against, options))
+    rates = {name: sample.rate(members[name]) for name in sorted(members)}
+    return Report(what, sample.overall(), rates, _differences(sample, members))
 
 
-def _part(
-    judged: Judged, gold: dict[str, str], tasks: Iterable[str]
-) -> tuple[dict[str, str], dict[str, str]]:
-    verdicts = {task: judged.verdicts[task] for task in tasks}
-    return verdicts, {task: label for task, label in gold.items() if task in verdicts}
-
-
-def _differences(
-    members: Mapping[str, list[str]], main: Any, against: str | None, options: Options
-) -> dict[tuple[str, str], Rate]:
+def _differences(sample: Sample, members: Mapping[str, list[str]]) -> dict[tuple[str, str], Rate]:
     from venire.audits import rate_difference
 
+    asked, against = sample.asked, sample.asked.against
     if against is not None and against not in members:
         known = ", ".join(sorted(members)[:20])
         raise InputError(f"got --against {against!r}, expected one of the groups: {known}")
-    each = options
-    if options.anytime:  # both intervals must hold together
-        each = options._replace(level=(1 + options.level) / 2)
-    rates = {name: main(tasks, each) for name, tasks in sorted(members.items())}
+    level = asked.interval()["level"]
+    if asked.anytime:  # both intervals must hold together
+        level = (1 + level) / 2
+    rates = {name: sample.rate(tasks, level=level) for name, tasks in sorted(members.items())}
     if against is None:
         pairs = list(combinations(rates, 2))
     else:
         pairs = [(name, against) for name in rates if name != against]
-    return {(a, b): rate_difference(rates[a], rates[b], options.anytime) for a, b in pairs}
+    return {(a, b): rate_difference(rates[a], rates[b], asked.anytime) for a, b in pairs}
 
 
-def _record(report: Report, options: Options) -> dict[str, Any]:
+def _record(report: Report, asked: Asked) -> dict[str, Any]:
     main = next(iter(report.overall.values()), None)
     others = {name: rate.record() for name, rate in list(report.overall.items())[1:]}
     differences = [
@@ -320,45 +293,39 @@ def _record(report: Report, options: Options) -> dict[str, Any]:
     return {
         "rate": report.what,
         **({} if main is None else main.record()),
-        "level": options.level,
-        "anytime": options.anytime,
-        "ongoing": options.ongoing,
+        **asked.interval(),
         **others,
         "groups": [{"group": name, **rate.record()} for name, rate in report.groups.items()],
         "differences": differences,
     }
 
 
-def _print(report: Report, options: Options) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
-    level = f"{options.level * 100:g} %"
-    table = Table(box=None, pad_edge=False)
-    table.add_column("rate", no_wrap=True)
-    for name in ("estimate", f"{level} interval", "by gold alone", "gold", "worth"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _lines(report: Report, asked: Asked) -> Iterator[str | Table]:
+    level = f"{asked.interval()['level'] * 100:g} %"
     rows = [(report.what if i == 0 else k, r) for i, (k, r) in enumerate(report.overall.items())]
     rows += [(f"{report.what}, {name}", rate) for name, rate in report.groups.items()]
     rows += [(f"{a} - {b}", rate) for (a, b), rate in report.differences.items()]
-    for name, rate in rows[:MOST]:
-        table.add_row(
-            name,
-            _per_cent(rate.estimate),
-            _ends(rate.low, rate.high),
-            _ends(rate.gold_only.low, rate.gold_only.high),
-            f"{rate.gold:,}",
-            f"{rate.worth:,.0f}",
-        )
-    console.print(table)
+    yield screen.table(
+        ("rate", "estimate", f"{level} interval", "by gold alone", "gold", "worth"),
+        (
+            (
+                name,
+                _per_cent(rate.estimate),
+                _ends(rate.low, rate.high),
+                _ends(rate.gold_only.low, rate.gold_only.high),
+                f"{rate.gold:,}",
+                f"{rate.worth:,.0f}",
+            )
+            for name, rate in rows[:MOST]
+        ),
+    )
     if len(rows) > MOST:
-        console.print(f"... {len(rows) - MOST:,} more rows: --json has all of them")
-    console.print()
-    whose = "the process that these items come from" if options.ongoing else "these items"
-    often = ", however often you have looked" if options.anytime else ", if you look once"
-    console.print(f"of {whose}; each row holds at {level} by itself{often}")
-    console.print("worth: how many trusted labels alone, drawn at random, would say as much")
+        yield f"... {len(rows) - MOST:,} more rows: --json has all of them"
+    yield ""
+    whose = "the process that these items come from" if asked.ongoing else "these items"
+    often = ", however often you have looked" if asked.anytime else ", if you look once"
+    yield f"of {whose}; each row holds at {level} by itself{often}"
+    yield "worth: how many trusted labels alone, drawn at random, would say as much"
 
 
 def _per_cent(x: float) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli.shared import AsJson, screen
-from venire.cli.shared.stores import STORE, StorageUrl, StreamName, chosen_stream, open_guest
+from venire.cli.shared.stores import STORE, StorageUrl, StreamName, open_stream
 from venire.connectors.traces import PROGRAMS as TRACES
 from venire.errors import InputError, UnknownName
 
@@ -219,8 +219,7 @@ def export(
         raise UnknownName("export", what, kinds)
     if probabilities and what != "verdicts":
         raise InputError(f"--probabilities is for --what verdicts, not for {what}: drop it")
-    with open_guest(storage) as opened:
-        found = chosen_stream(opened, stream)
+    with open_stream(storage, stream) as (opened, found):
         with screen.working(f"writing {to.name}"):
             count = kinds[what](opened, found, to)
         for gone in opened.segments(found)[-1:]:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import (
-    Blank,
-    Columns,
     FamiliesFile,
     Labels,
-    Merge,
-    Repeats,
-    Wide,
-    blank_of,
-    columns_of,
+    Reading,
     families_of,
     gold_of,
     prices_of,
     related_lines,
-    repeats_of,
 )
 from venire.tools.addresses import located
 
@@ -56,11 +49,8 @@ def panel(
     want: Annotated[float | None, typer.Option(metavar="X", help=WANT)] = None,
     most: Annotated[float | None, typer.Option(metavar="X", help=MOST)] = None,
     lose: Annotated[float | None, typer.Option(metavar="X", help=LOSE)] = None,
-    columns: Columns = None,
-    wide: Wide = False,
-    merge: Merge = False,
-    blank: Blank = None,
-    repeats: Repeats = "error",
+    *,
+    reading: Reading,
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -69,74 +59,56 @@ def panel(
     The labels are replayed without each labeler, and without more and more of them. The truth, if
     given, decides who can go, and measures what that changes on tasks that had no part in it.
     """
-    from venire.labels.sources import COLUMNS, as_table
+    from venire.files.audits import KnownLabels
     from venire.panels import panel_report
     from venire.panels.report import LOSE
 
-    called, kept = columns_of(columns, COLUMNS, wide), repeats_of(repeats)
+    reading.check()
     source = located(labels)
     with screen.working(f"reading {source.name}") as working:
-        form: dict[str, Any] = {"wide": wide, "merge": merge, "blank": blank_of(blank)}
-        table = as_table(source, None, kept, called, tell=screen.say, **form)
-        called = COLUMNS if wide else called  # the truth has no columns of judges
+        table = reading.table(source)
         priced = None if prices is None else prices_of(prices, table)
-        known = None if truth is None else gold_of(truth, table, called, others=True)
+        known = KnownLabels({})
+        if truth is not None:
+            known = gold_of(truth, table, reading.beside, others=True)
         report = panel_report(
             table,
             priced,
-            None if known is None else known.labels,
+            None if truth is None else known.labels,
             want,
             lose=LOSE if lose is None else lose,
             seed=seed,
             progress=lambda fits: working(f"{fits:,} replays"),
-            families=families_of(families, source, table, called),
+            families=families_of(families, source, table, reading.beside),
             most=most,
-            asked=() if known is None else known.asked,
+            asked=known.asked,
         )
-    if as_json:
-        print(json.dumps(report.record(), indent=2, allow_nan=False, default=str))
-    else:
-        _print(report, prices is not None, most)
+    screen.show(report.record(), _lines(report, prices is not None, most), as_json, width=1000)
 
 
-def _print(report: PanelReport, priced: bool, most: float | None) -> None:
-    from rich.console import Console
-
-    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True, width=1000)
+def _lines(report: PanelReport, priced: bool, most: float | None) -> Iterator[str | Table]:
     by = "by the truth" if report.measured else "expected, by the calibrated posteriors"
-    console.print(
+    yield (
         f"{len(report.members):,} labelers, {report.items:,} tasks, {report.labels:,} labels, "
         f"cost {report.cost:,.6g}{'' if priced else ' (1 a label)'}; "
         f"accuracy {_percent(report.accuracy)} ({by})"
     )
-    console.print()
-    console.print(_table(report))
-    console.print()
-    against = () if report.against is None else (report.against.words,)
-    for line in (
-        *_asked(report),
-        *against,
-        *related_lines(report.relations),
-        *_advice(report, most),
-    ):
-        console.print(line)
+    yield ""
+    yield _table(report)
+    yield ""
+    yield from _asked(report)
+    if report.against is not None:
+        yield report.against.words
+    yield from related_lines(report.relations)
+    yield from _advice(report, most)
 
 
 def _table(report: PanelReport) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    heads = ["labeler", "skill", "price", "share", "cost", "without it", "second label"]
     told = any(m.known for m in report.members)
-    heads[2:2] = ["right on gold"] if told else []
-    kappa = None if report.against is None else report.against.kappa
-    for name in (*heads, *(() if kappa is None else ("kappa", "leans to")), ""):
-        words = name in ("labeler", "")
-        table.add_column(name, justify="left" if words else "right", no_wrap=True)
-    for m in sorted(report.members, key=lambda m: (not m.stays, -m.skill)):
-        notes = [] if m.stays else ["can go"]
-        notes += _relatives(m)
-        table.add_row(
+    heads = ["labeler", "skill", *(["right on gold"] if told else []), "price", "share", "cost"]
+    heads += ["without it", "second label", *(["kappa", "leans to"] if report.against else []), ""]
+    rows = (
+        (
             str(m.labeler),
             f"{m.skill:.2f} ({m.low:.2f} to {m.high:.2f})",
             *([f"{m.right:,} of {m.known:,}"] if told else []),
@@ -146,9 +118,11 @@ def _table(report: PanelReport) -> Table:
             _percent(m.without, signed=True),
             _percent(m.second, signed=True),
             *_against(report, m.labeler),
-            ", ".join(notes),
+            ", ".join([*([] if m.stays else ["can go"]), *_relatives(m)]),
         )
-    return table
+        for m in sorted(report.members, key=lambda m: (not m.stays, -m.skill))
+    )
+    return screen.table(heads, rows, words=("",))
 
 
 def _asked(report: PanelReport) -> list[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
+from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.aggregate import finite
 from venire.cli.shared import AsJson, screen
 from venire.cli.shared.tables import columns_of
 
@@ -52,7 +52,7 @@ def rank(
     from venire.labels.sources import COMPARISON_COLUMNS
 
     called = columns_of(columns, COMPARISON_COLUMNS)
-    check_targets([path for path in (out, skills) if path is not None], [comparisons])
+    check_targets((out, skills), (comparisons,))
     model = BradleyTerry(spread=spread)
     if honest:
         model.set_params(prior=None)
@@ -67,10 +67,7 @@ def rank(
     for warning in caught:
         screen.warn(str(warning.message))
     record = _record(fitted, seconds)
-    if as_json:
-        print(json.dumps(record, indent=2, allow_nan=False))
-    else:
-        _print(fitted, record)
+    screen.show(record, _lines(fitted, record), as_json)
 
 
 def _record(fitted: BradleyTerry, seconds: float) -> dict[str, Any]:
@@ -85,32 +82,35 @@ def _record(fitted: BradleyTerry, seconds: float) -> dict[str, Any]:
         "spread": fitted.spread_,
         "iterations": fitted.n_iter_,
         "converged": fitted.converged_,
-        "log_likelihood": finite(fitted.log_likelihood_),
+        "log_likelihood": fitted.log_likelihood_,
         "seconds": seconds,
     }
 
 
-def _print(fitted: BradleyTerry, record: dict[str, Any]) -> None:
-    print(
+def _lines(fitted: BradleyTerry, record: dict[str, Any]) -> Iterator[str]:
+    yield (
         f"bradley-terry: {record['comparisons']:,} comparisons ({record['ties']:,} ties) of "
         f"{record['things']:,} things by {record['labelers']:,} labelers"
     )
-    print()
+    yield ""
     ended = "converged" if record["converged"] else "stopped before it converged"
     likelihood = record["log_likelihood"]
-    shown = "" if likelihood is None else f", log-likelihood {likelihood:,.1f}"
-    print(f"fit      {record['iterations']} iterations, {ended}{shown}")
+    sure = likelihood is not None and isfinite(likelihood)
+    shown = f", log-likelihood {likelihood:,.1f}" if sure else ""
+    yield f"fit      {record['iterations']} iterations, {ended}{shown}"
     scores, errors = fitted.scores_, fitted.standard_errors_
-    ranking = fitted.ranking_
-    for word, things in (("best", ranking[:NAMED]), ("last", ranking[NAMED:][-NAMED:])):
-        if things:
-            print(
-                f"{word:8} {', '.join(f'{t} {scores[t]:+.2f} ± {errors[t]:.2f}' for t in things)}"
-            )
+    yield from _ends(
+        "best", "last", [f"{t} {scores[t]:+.2f} ± {errors[t]:.2f}" for t in fitted.ranking_]
+    )
     eta = fitted.reliabilities_
     ranked = sorted(eta, key=lambda who: -eta[who])
-    for word, who in (("relied", ranked[:NAMED]), ("doubted", ranked[NAMED:][-NAMED:])):
-        if who:
-            print(f"{word:8} {', '.join(f'{m} {eta[m]:.2f}' for m in who)}")
-    print()
-    print(f"fitted in {record['seconds']:.2f} s")
+    yield from _ends("relied", "doubted", [f"{who} {eta[who]:.2f}" for who in ranked])
+    yield ""
+    yield f"fitted in {record['seconds']:.2f} s"
+
+
+def _ends(first: str, last: str, ranked: list[str]) -> Iterator[str]:
+    """The best and the worst."""
+    for word, some in ((first, ranked[:NAMED]), (last, ranked[NAMED:][-NAMED:])):
+        if some:
+            yield f"{word:8} {', '.join(some)}"

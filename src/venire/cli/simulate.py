@@ -1,28 +1,33 @@
-"""`venire simulate`: a policy on a simulated stream; `venire plan`: how long to learn first."""
+"""`venire simulate`, `plan` and `replay`: what a policy would do with a stream."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli.shared import AsJson, screen
-from venire.cli.shared.worlds import PANEL, make_world, names_of, warn_below_chance
+from venire.cli.shared import AsJson, counted, screen
+from venire.cli.shared.stores import STORE, StorageUrl, StreamName, open_stream
+from venire.cli.shared.tables import gold_of, names_of
 from venire.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from venire.paper.learning_length import Plan
+    from venire.budget import Budget
+    from venire.model import ItemId, Labeler
     from venire.scheduling import Learning, Policy
+    from venire.server.store import Storage
     from venire.simulation import Run, World
+    from venire.whatif import Comparison, Paired, Recorded
 
 
+PANEL = "Your labelers: CSV with labeler,competence and optionally capacity, price."
 EPSILON = "The error within which every competence is learned, ..."
 DELTA = "... with probability at least 1 - DELTA."
 PLAN_CLASSES = "The possible labels, such as spam,ok. [default: 1,2]"
@@ -56,10 +61,8 @@ def plan(
         weights=_weights(weights),
         max_delay=max_delay or 0,
     )
-    if as_json:
-        print(json.dumps(_record(made), indent=2, allow_nan=False))
-    else:
-        print("\n".join(made.describe()))
+    record = asdict(made) | {"kappa_3": made.kappa_3, "large_enough": made.large_enough}
+    screen.show(record, made.describe(), as_json)
 
 
 def _weights(text: str | None) -> tuple[float, ...] | None:
@@ -70,32 +73,20 @@ def _weights(text: str | None) -> tuple[float, ...] | None:
     return weights_named(text)
 
 
-def _record(made: Plan) -> dict[str, Any]:
-    """The plan as a JSON object; infinities are null."""
-    values = asdict(made) | {"kappa_3": made.kappa_3, "large_enough": made.large_enough}
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in values.items()
-    }
-
-
-def print_report(run: Run, seconds: float, certified: bool = False) -> None:
-    """Print the report of a run; `certified` adds its share of the certificate."""
-    from rich.console import Console
-
-    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
-    for line in _heading(run):
-        console.print(line)
-    console.print(_utilities(run))
-    for line in [*(_certificate(run) if certified else []), *_comparison(run, seconds)]:
-        console.print(line)
+def _lines(run: Run, seconds: float, certified: bool) -> Iterator[str | Table]:
+    """The report of a run; `certified` adds its share of the certificate."""
+    yield from _heading(run)
+    yield _utilities(run)
+    if certified:
+        yield from _certificate(run)
+    yield from _comparison(run, seconds)
 
 
 def _heading(run: Run) -> list[str]:
     learning = f"learning {run.learning.describe()}" if run.learning else "competences known"
     lines = [
-        f"{run.policy.describe()}, {learning}: {_count(run.slots, 'slot')}, "
-        f"{_count(len(run.world.panel), 'labeler')}, seed {run.world.seed}",
+        f"{run.policy.describe()}, {learning}: {counted(run.slots, 'slot')}, "
+        f"{counted(len(run.world.panel), 'labeler')}, seed {run.world.seed}",
         "",
         f"items    {len(run.rows):,} arrived{_unfinished(run)}",
         f"labels   {len(run.touches):,}, {run.labels_per_item:.2f} per item",
@@ -113,10 +104,6 @@ def _heading(run: Run) -> list[str]:
     return [*lines, ""]
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
 def _unfinished(run: Run) -> str:
     from venire.scheduling.kernel.desk import HORIZON
 
@@ -125,24 +112,18 @@ def _unfinished(run: Run) -> str:
 
 
 def _utilities(run: Run) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("utility", no_wrap=True)
-    table.add_column("total", justify="right", no_wrap=True)
-    table.add_column("per item", justify="right", no_wrap=True)
-    table.add_column("")
-    rows = [
+    values = [
         ("paper's", run, run.utility, "with the delay to the last label"),
         ("realised", run, run.realised_utility, "with the delay to the exit"),
         ("true", run, run.true_utility, "by right verdicts, with the delay to the exit"),
         ("genie's", run.genie, run.genie.utility, "paper's, greedy with competences known"),
     ]
-    for name, whose, value, meaning in rows:
+    rows = []
+    for name, whose, value, meaning in values:
         if value is not None:
             each = value / max(1, int(whose.ledger.counts.sum()))
-            table.add_row(name, f"{value:,.1f}", f"{each:.3f}", meaning)
-    return table
+            rows.append((name, f"{value:,.1f}", f"{each:.3f}", meaning))
+    return screen.table(("utility", "total", "per item", ""), rows, words=("",))
 
 
 def _certificate(run: Run) -> list[str]:
@@ -226,14 +207,13 @@ def simulate(
     The stream is the paper's synthetic one (30 labelers, 5 items per slot), or your own: --items
     and --panel. With --panel alone, synthetic items are assigned to your labelers.
     """
-    from venire.cli.shared.worlds import policy_of
+    from venire.cli.shared.callables import policy_of
     from venire.files import check_targets
     from venire.scheduling.by_name import learning_named
 
     _check_numbers(slots, seed, c)
     chosen, taught = policy_of(policy, seed), learning_named(learning, seed)
-    targets = [path for path in (assignments, exits) if path is not None]
-    check_targets(targets, [path for path in (items, panel) if path is not None])
+    check_targets((assignments, exits), (items, panel))
     world = make_world(items, panel, names_of(classes), arrivals, weights, slots, seed)
     warn_below_chance(world.panel, len(world.classes))
     if taught and taught.counts_from() >= slots:
@@ -244,11 +224,8 @@ def simulate(
     if certify:
         with screen.bar(1, unit="sweep", last="planning") as progress:
             run.certificate(progress)
-    if as_json:
-        record = run.summary() | (_certified(run) if certify else {}) | {"seconds": seconds}
-        print(json.dumps(record, indent=2, allow_nan=False))
-    else:
-        print_report(run, seconds, certify)
+    record = run.summary() | (_certified(run) if certify else {}) | {"seconds": seconds}
+    screen.show(record, _lines(run, seconds, certify), as_json)
 
 
 def _certified(run: Run) -> dict[str, float | str | None]:
@@ -298,3 +275,181 @@ def _write(run: Run, assignments: Path | None, exits: Path | None) -> None:
     if exits is not None:
         outputs.append(exits_output(exits, run.exits()))
     write_outputs(outputs)
+
+
+def make_world(
+    items: Path | None,
+    panel: Path | None,
+    classes: Sequence[str] | None,
+    arrivals: str | None,
+    weights: str | None,
+    slots: int,
+    seed: int,
+) -> World:
+    """Your own items and panel, the synthetic stream with your panel, or all synthetic."""
+    if items is None:
+        return _synthetic(panel, classes, arrivals, weights, seed)
+    if panel is None:
+        raise InputError("--items needs --panel: give the labelers in a file of their own")
+    for option, given in (("--arrivals", arrivals), ("--weights", weights)):
+        if given is not None:
+            raise InputError(f"--items and {option} exclude each other: {items} has its own")
+    return _trace(items, panel, classes, slots, seed)
+
+
+def _trace(items: Path, panel: Path, classes: Sequence[str] | None, slots: int, seed: int) -> World:
+    from venire.files import read_items, read_panel
+    from venire.simulation import World
+
+    labelers = read_panel(panel)
+    table = read_items(items, [labeler.id for labeler in labelers], slots, classes)
+    return World.columns(
+        table.ids,
+        table.arrival,
+        table.weight,
+        labelers,
+        table.allowed,
+        table.truth,
+        table.classes,
+        seed,
+    )
+
+
+def _synthetic(
+    panel: Path | None,
+    classes: Sequence[str] | None,
+    arrivals: str | None,
+    weights: str | None,
+    seed: int,
+) -> World:
+    from venire.files import read_panel
+    from venire.simulation import World
+    from venire.simulation.world import arrivals_named, weights_named
+
+    world = World.synthetic(
+        seed,
+        arrivals=arrivals_named(arrivals or "poisson:5"),
+        weights=weights_named(weights or "3-10"),
+        classes=len(classes or (1, 2)),
+    )
+    if panel is not None:
+        world = replace(world, panel=read_panel(panel))
+    return replace(world, classes=tuple(classes)) if classes else world
+
+
+def warn_below_chance(panel: Sequence[Labeler], classes: int) -> None:
+    low = [who.id for who in panel if (who.competence or 0) <= 1 / classes]
+    if not low:
+        return
+    names = ", ".join(low[:3]) + (f" and {len(low) - 3} more" if len(low) > 3 else "")
+    verb = "is" if len(low) == 1 else "are"
+    screen.warn(
+        f"{names} {verb} at or below chance ({1 / classes:.3g} with {classes} classes): utility "
+        "gives no credit for such labels"
+    )
+
+
+OTHER_POLICY = "Another policy, such as fixed-overlap:3. [default: as it was]"
+OTHER_LEARNING = "Another way of learning, such as while-serving. [default: as it was]"
+WITHOUT = "A labeler who is left out; may be given several times."
+BUDGET = "The most to spend: money:50 or labels:3000. Then items leave with the labels they have."
+CONFIDENCE = "The confidence that a verdict must reach. [default: as it was]"
+OVERLAP = "The most labels of an item. [default: as it was]"
+PRICES = "What one label of each labeler costs: a file with labeler,price. [default: as in the log]"
+TRUTH = "Known true labels, to measure accuracy by: a file with task,label."
+GOLD = "Known true labels to learn from while it runs, each told when its item leaves: task,label."
+SEEDS = "How often to run it, for policies that draw at random."
+SIMULATE = "Draw the labels that the log does not hold, instead of not offering them."
+
+
+def replay(
+    storage: StorageUrl = STORE,
+    stream: StreamName = None,
+    policy: Annotated[str | None, typer.Option(metavar="TEXT", help=OTHER_POLICY)] = None,
+    learning: Annotated[str | None, typer.Option(metavar="TEXT", help=OTHER_LEARNING)] = None,
+    panel_without: Annotated[list[str] | None, typer.Option(metavar="NAME", help=WITHOUT)] = None,
+    budget: Annotated[str | None, typer.Option(metavar="TEXT", help=BUDGET)] = None,
+    min_confidence: Annotated[float | None, typer.Option(metavar="P", help=CONFIDENCE)] = None,
+    max_labels: Annotated[int | None, typer.Option(metavar="N", help=OVERLAP)] = None,
+    prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
+    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
+    seeds: Annotated[int, typer.Option(metavar="N", help=SEEDS)] = 1,
+    simulate_missing: Annotated[bool, typer.Option("--simulate-missing", help=SIMULATE)] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a recorded stream again by another policy, panel or budget, and compare.
+
+    Items, gold, who comes when and the time that labels took are those of the log; with nothing
+    changed, so are the verdicts. A labeler can be asked only for labels that the log holds. It says
+    what could not be repeated, and how much that matters. The server may be running.
+    """
+    from venire.whatif import Plan, what_if
+
+    without = frozenset(panel_without or ())
+    plan = Plan(policy, learning, without, _budget(budget), min_confidence, max_labels)
+    with open_stream(storage, stream) as (opened, name):
+        recorded = _recorded(opened, name)
+    if prices is not None:
+        from venire.files import read_prices
+
+        recorded.prices |= read_prices(prices)
+    asked: frozenset[ItemId] = frozenset()
+    if gold is not None:
+        from venire.labels.sources import COLUMNS
+
+        known = gold_of(gold, recorded.table(), COLUMNS)
+        plan, asked = replace(plan, gold=known.labels), known.asked
+    with screen.bar(1, unit="event", last="comparing") as progress:
+        found = what_if(recorded, plan, seeds, truth, simulate_missing, progress, asked)
+    screen.show({"stream": name, **asdict(found)}, _changes(name, found), as_json)
+
+
+def _budget(text: str | None) -> Budget | None:
+    from venire.budget import Budget
+
+    if text is None:
+        return None
+    what, _, amount = text.partition(":")
+    try:
+        value = float(amount)
+    except ValueError:
+        value = -1.0
+    if what not in ("money", "labels") or value < 0:
+        raise InputError(f"got --budget {text!r}, expected money:50 or labels:3000")
+    return Budget(money=value) if what == "money" else Budget(labels=int(value))
+
+
+def _recorded(storage: Storage, stream: str) -> Recorded:
+    from venire.server.reports.replays import recorded_of
+
+    with screen.working(f"reading {stream}") as working, storage.frozen():
+        return recorded_of(storage, stream, lambda n: working(f"{n:,} events"))
+
+
+def _changes(name: str, found: Comparison) -> Iterator[str | Table]:
+    yield (
+        f"{name}: {found.items:,} items, {found.compared:,} of them left both then and now, "
+        f"{counted(found.seeds, 'run')}"
+    )
+    yield ""
+    rows = [
+        _row(key, paired, found.measured)
+        for key, paired in found.measures.items()
+        if key != "money" or paired.was or paired.would_be.value
+    ]
+    yield screen.table(("per item", "was", "would be", "change"), rows)
+    yield ""
+    yield from found.notes
+
+
+def _row(key: str, paired: Paired, measured: bool) -> tuple[str, str, str, str]:
+    words = {"right": "right" if measured else "right (expected)", "wait": "slots to the exit"}
+    scale, unit = (100, " %") if key == "right" else (1, "")
+    change = paired.change
+    return (
+        words.get(key, key),
+        f"{paired.was * scale:.2f}{unit}",
+        f"{paired.would_be.value * scale:.2f} ± {paired.would_be.error * scale:.2f}{unit}",
+        f"{change.value * scale:+.2f} ± {change.error * scale:.2f}{unit}",
+    )

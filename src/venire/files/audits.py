@@ -65,7 +65,7 @@ class KnownLabels(NamedTuple):
     """
 
     labels: dict[Any, Any]
-    day: date | None
+    day: date | None = None
     asked: frozenset[Any] = frozenset()
 
 

@@ -169,15 +169,19 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
-def check_targets(targets: Iterable[Path], sources: Iterable[PathOrAddress] = ()) -> None:
+def check_targets(
+    targets: Iterable[Path | None], sources: Iterable[PathOrAddress | None] = ()
+) -> None:
     """Raise an error, before anything runs, if a file could not be written afterwards.
+
+    None is a file that was not given.
 
     >>> check_targets([Path("no-such-folder/a.csv")])
     Traceback (most recent call last):
     venire.errors.FileError: no-such-folder/a.csv: cannot be written, there is no folder ...
     """
     taken = {source.resolve() for source in sources if isinstance(source, Path)}
-    for target in targets:
+    for target in filter(None, targets):
         if _is_parquet(target) and find_spec("pyarrow") is None:
             raise MissingExtra("pyarrow", "data")
         if _is_dataset(target) and find_spec("datasets") is None:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from venire.cli import command_of, main
-from venire.cli.aggregate import aggregate
-from venire.cli.ask import ask
 from venire.errors import FileError, InputError
 
+aggregate = command_of("aggregate")
+ask = command_of("ask")
 label = command_of("label")
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from venire.cli.aggregate import aggregate
+from venire.cli import command_of
 from venire.errors import InputError
+
+aggregate = command_of("aggregate")
 
 
 def written(folder: Path) -> tuple[Path, Path, Path]:

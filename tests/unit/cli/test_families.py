@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from venire.cli.aggregate import aggregate
-from venire.cli.panel import panel
+from venire.cli import command_of
 from venire.errors import FileError, InputError
+
+aggregate = command_of("aggregate")
+panel = command_of("panel")
 
 LLAMAS = ("llama-a", "llama-b", "llama-c")
 SENTENCE = "llama-a, llama-b and llama-c share errors: together 1.0 votes."

@@ -9,7 +9,7 @@ import pytest
 
 from venire import Greedy, InputError, UnknownName
 from venire.cli import main
-from venire.cli.shared.worlds import policy_of
+from venire.cli.shared.callables import policy_of
 
 MINE = """
 from dataclasses import dataclass

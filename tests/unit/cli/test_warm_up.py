@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from venire.cli import main, warm_up
+from venire.cli import main
+from venire.cli import serve as warm_up
 from venire.estimators.base import methods
 from venire.scheduling import Policy
 from venire.scheduling.by_name import exported

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any, Final, get_type_hints
@@ -29,36 +29,67 @@ def check_key(key: str) -> None:
         raise InputError("no key was given: use --key, or set VENIRE_KEY")
 
 
+def first_given(options: Mapping[str, Any]) -> str | None:
+    """The name of the first option that was given.
+
+    >>> first_given({"--seed": None, "--wide": False, "--at-least": 0})
+    '--at-least'
+    """
+    return next((name for name, x in options.items() if x is not None and x is not False), None)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "task"), counted(2000, "task")
+    ('1 task', '2,000 tasks')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
 def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command that takes the fields of its classes of options, and makes these of them.
 
-    >>> from venire.cli.judge import judge
+    >>> from venire.cli.label import judge
     >>> [name for name in signature(expanded(judge)).parameters][:4]
     ['items', 'config', 'out', 'budget']
     """
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
-    parameters = []
-    for own in signature(command).parameters.values():
-        if own.name not in groups:
-            parameters.append(own.replace(annotation=hints[own.name]))
-            continue
-        inner = get_type_hints(groups[own.name], include_extras=True)
-        parameters += [
-            Parameter(f.name, own.kind, default=f.default, annotation=inner[f.name])
-            for f in fields(groups[own.name])
-        ]
-    shape = signature(command).replace(parameters=parameters)
+    own = signature(command)
+    parameters = [
+        option for each in own.parameters.values() for option in _options(each, hints[each.name])
+    ]
+    shape = own.replace(parameters=parameters)
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
         bound = shape.bind(*args, **options)
-        given = dict(bound.arguments)
-        for name, kind in groups.items():
-            mine = [field.name for field in fields(kind) if field.name in given]
-            given[name] = kind(**{field: given.pop(field) for field in mine})
-        return command(**given)
+        bound.apply_defaults()
+        return command(
+            **{name: _made(hints[name], name, bound.arguments) for name in own.parameters}
+        )
 
     run.__signature__ = shape  # type: ignore[attr-defined]
-    run.__annotations__ = {own.name: own.annotation for own in parameters}
+    run.__annotations__ = {option.name: option.annotation for option in parameters}
     return run
+
+
+def _options(parameter: Parameter, kind: Any) -> Iterator[Parameter]:
+    """A parameter, or those of its class of options, which may have others in it."""
+    if not is_dataclass(kind):
+        yield parameter.replace(annotation=kind)
+        return
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        default = Parameter.empty if field.default is MISSING else field.default
+        yield from _options(parameter.replace(name=field.name, default=default), hints[field.name])
+
+
+def _made(kind: Any, name: str, given: Mapping[str, Any]) -> Any:
+    if not is_dataclass(kind):
+        return given[name]
+    hints = get_type_hints(kind)
+    made: Callable[..., Any] = kind  # type: ignore[assignment] # not an instance of one
+    return made(
+        **{field.name: _made(hints[field.name], field.name, given) for field in fields(kind)}
+    )

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from venire.cli.shared import screen
-from venire.cli.shared.guarantees import (
-    Level,
-    Promise,
-    RightShare,
-    TestingGold,
-    guarantee_html,
-    guarantee_lines,
-    promise_of,
-)
+from venire.cli.shared.guarantees import Guaranteed, Promise, guarantee_html, guarantee_lines
 from venire.cli.shared.tables import CostsGiven, Probabilities, related_lines
 from venire.errors import FileError, InputError
 
@@ -31,7 +22,6 @@ if TYPE_CHECKING:
     from venire.batch import Labelled, Progress
     from venire.budget import Budget
     from venire.files.audits import KnownLabels
-    from venire.student import Student
 
 
 BUDGET = "The most to spend, in the currency of the prices."
@@ -61,7 +51,7 @@ SEED = "Seed of the draws of labelers."
 STUDENT = "Let a model learn from the labels and vote too; this field of an item is what it sees."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Buying:
     """What is paid for, what is known, and what is written: the options of `label` and `judge`."""
 
@@ -74,9 +64,7 @@ class Buying:
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None
     expert_share: Annotated[float | None, typer.Option(metavar="X", help=EXPERT_SHARE)] = None
     alone: Annotated[float | None, typer.Option(metavar="X", help=ALONE)] = None
-    guarantee: RightShare = None
-    guarantee_level: Level = None
-    guarantee_gold: TestingGold = None
+    guaranteed: Guaranteed
     labels_out: Annotated[Path | None, typer.Option(metavar="FILE", help=LABELS_OUT)] = None
     probabilities: Probabilities = False
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=REPORT)] = None
@@ -88,12 +76,17 @@ class Buying:
         """The gold that teaches and what is promised, after checks of all files."""
         from venire.files import check_targets
 
-        given = self.guarantee, self.guarantee_level, self.guarantee_gold
-        gold, promise = promise_of(*given, self.gold)
-        read = (*sources, self.truth, gold, promise and promise.gold)
-        written = [path for path in (out, self.labels_out) if path is not None]
-        check_targets(written, [path for path in read if path is not None])
-        check_report(self.report)
+        gold, promise = self.guaranteed.promise(self.gold)
+        check_targets(
+            (out, self.labels_out), (*sources, self.truth, gold, promise and promise.gold)
+        )
+        if self.probabilities and out is None:
+            raise InputError("--probabilities needs --out: give the file for the verdicts")
+        report = self.report
+        if report and (report.suffix != ".html" or not report.resolve().parent.is_dir()):
+            raise InputError(
+                f"got --report {report}, expected a .html file in a folder that exists"
+            )
         return gold, promise
 
     def terms(self) -> dict[str, Any]:
@@ -110,11 +103,31 @@ class Buying:
 
     def asking(self, out: Path) -> dict[str, Any]:
         """What is needed where somebody is asked: the journal, the student and the truth."""
+        from venire.files import read_verdicts
+        from venire.student import Student
+
         return {
             "journal": self.journal or out.with_name(out.name + ".journal"),
-            "student": student_of(self.student),
-            "truth": truth_of(self.truth),
+            "student": None if self.student is None else Student(field=self.student),
+            "truth": None if self.truth is None else dict(read_verdicts(self.truth)),
         }
+
+    def lessons(
+        self, known: KnownLabels, promise: Promise | None, tasks: Iterable[Any]
+    ) -> dict[str, Any]:
+        """What gold there is to learn from, after checks of all gold."""
+        from venire.estimators.truth.calibration import most_shown
+
+        if promise is not None:
+            promise.check(map(str, tasks), known)
+        drawn = len(known.labels) - len(known.asked)
+        most = most_shown(drawn)
+        if self.target is not None and self.target > most:
+            screen.warn(
+                f"{drawn:,} gold labels can show at most {100 * most:.1f} %, so no verdict reaches "
+                f"--target {self.target:g}: give more gold, or a lower target"
+            )
+        return {"gold": known.labels or None, "asked": known.asked}
 
     def limit(self, items: int) -> Budget | None:
         """The budget for this number of items; None without any."""
@@ -131,25 +144,54 @@ class Buying:
             return None
         return Budget(money=self.budget, labels=labels)
 
+    def conclude(
+        self,
+        done: Labelled,
+        out: Path | None,
+        promise: Promise | None,
+        known: KnownLabels,
+        as_json: bool,
+        more: Mapping[str, Any] | None = None,
+        html: Iterable[str] = (),
+        order: Sequence[str] = (),
+    ) -> None:
+        """Write the verdicts, the labels and the report, with `html` at its end, and print it.
 
-def check_report(report: Path | None) -> None:
-    """Refuse a report that cannot be written before anything is paid."""
-    if report is not None and (report.suffix != ".html" or not report.resolve().parent.is_dir()):
-        raise InputError(f"got --report {report}, expected a .html file in a folder that exists")
+        Probabilities stand in the `order` of the classes, where they have one; JSON has `more`.
+        """
+        held = promise and _held(promise, done, known)
+        self._write(done, out, held, order)
+        if self.report is not None:
+            done.write_report(self.report, [*(guarantee_html(held) if held else ()), *html])
+        record = done.record() | ({"guarantee": held.record()} if held else {}) | dict(more or {})
+        promised = ["", *guarantee_lines(held)] if held else []
+        screen.show(record, chain(_lines(done), promised), as_json)
+
+    def _write(
+        self, done: Labelled, out: Path | None, held: Guarantee | None, order: Sequence[str]
+    ) -> None:
+        from venire.files import columns_output, write_outputs
+
+        outputs = []
+        if out is not None:
+            columns = done.columns(self.probabilities)
+            names = [f"p({name})" for name in order if f"p({name})" in columns]
+            columns |= {name: columns.pop(name) for name in names}
+            if held is not None:
+                marks = ["yes" if str(task) in held.tasks else "no" for task in columns["task"]]
+                columns["guaranteed"] = marks
+            verdicts = columns_output(out, columns)
+            outputs.append(verdicts._replace(classes=list(done.table.classes)))
+        if self.labels_out is not None:
+            outputs.append(columns_output(self.labels_out, done.bought()))
+        write_outputs(outputs)
 
 
-def student_of(field: str | None) -> Student | None:
-    if field is None:
-        return None
-    from venire.student import Student
-
-    return Student(field=field)
-
-
-def truth_of(path: Path | None) -> dict[Any, Any] | None:
-    from venire.files import read_verdicts
-
-    return None if path is None else dict(read_verdicts(path))
+def _held(promise: Promise, done: Labelled, taught: KnownLabels) -> Guarantee:
+    """Which verdicts are guaranteed; what nobody labelled counts as wrong."""
+    rows = [(str(task), label, sure) for task, label, sure, *_ in done.rows()]
+    verdicts = {task: "" if label is None else str(label) for task, label, _ in rows}
+    return promise.kept(verdicts, {task: float(sure) for task, _, sure in rows}, taught)
 
 
 def gold_of_file(
@@ -167,7 +209,7 @@ def gold_of_file(
     from venire.files.audits import KnownLabels
 
     if path is None:
-        return KnownLabels({}, None, frozenset())
+        return KnownLabels({})
     known = read_known(path)
     odd = next((said for said in known.labels.values() if classes and said not in classes), None)
     if odd is not None:
@@ -193,100 +235,17 @@ def say_continued(journal: Path) -> int:
     return answers
 
 
-def warn_target(target: float | None, gold: KnownLabels) -> None:
-    """Say it if a target is above what so little gold can show."""
-    from venire.estimators.truth.calibration import most_shown
-
-    drawn = len(gold.labels) - len(gold.asked)
-    most = most_shown(drawn)
-    if target is not None and target > most:
-        screen.warn(
-            f"{drawn:,} gold labels can show at most {100 * most:.1f} %, so no verdict reaches "
-            f"--target {target:g}: give more gold, or a lower target"
-        )
-
-
-def write_labelled(
-    done: Labelled,
-    out: Path | None,
-    buying: Buying,
-    more: Iterable[str] = (),
-    held: Guarantee | None = None,
-    order: Sequence[str] = (),
-) -> None:
-    """Write the verdicts, the labels and the report, with `more` HTML at its end.
-
-    Probabilities stand in the `order` of the classes, where they have one.
-    """
-    from venire.files import columns_output, write_outputs
-
-    outputs = []
-    if out is not None:
-        columns = done.columns(buying.probabilities)
-        names = [f"p({name})" for name in order if f"p({name})" in columns]
-        columns |= {name: columns.pop(name) for name in names}
-        if held is not None:
-            marks = ["yes" if str(task) in held.tasks else "no" for task in columns["task"]]
-            columns["guaranteed"] = marks
-        verdicts = columns_output(out, columns)
-        outputs.append(verdicts._replace(classes=list(done.table.classes)))
-    if buying.labels_out is not None:
-        outputs.append(columns_output(buying.labels_out, done.bought()))
-    write_outputs(outputs)
-    if buying.report is not None:
-        done.write_report(buying.report, [*([] if held is None else guarantee_html(held)), *more])
-
-
-def check_promise(promise: Promise | None, tasks: Iterable[Any], taught: KnownLabels) -> None:
-    """Refuse gold that cannot test before anything is paid."""
-    if promise is not None:
-        promise.check(map(str, tasks), taught)
-
-
-def kept_promise(promise: Promise | None, done: Labelled, taught: KnownLabels) -> Guarantee | None:
-    """Which verdicts are guaranteed; what nobody labelled counts as wrong."""
-    if promise is None:
-        return None
-    rows = list(done.rows())
-    verdicts = {str(task): "" if label is None else str(label) for task, label, *_ in rows}
-    sure = {str(row[0]): float(row[2]) for row in rows}
-    return promise.kept(verdicts, sure, taught)
-
-
-def say_labelled(
-    done: Labelled,
-    as_json: bool,
-    more: dict[str, Any] | None = None,
-    held: Guarantee | None = None,
-) -> None:
-    """Print the report, for people or as JSON, there with `more`."""
-    if as_json:
-        promised = {} if held is None else {"guarantee": held.record()}
-        print(json.dumps(done.record() | promised | (more or {}), indent=2, allow_nan=False))
-        return
-    print_labelled(done)
-    if held is not None:
-        print("", *guarantee_lines(held), sep="\n")
-
-
 @contextmanager
 def watched() -> Iterator[Callable[[Progress], None] | None]:
     """Progress on a terminal: spend, sure items, expected accuracy, time left."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TimeElapsedColumn()
     began = time.monotonic()
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("asking (the first run compiles, some 10 s)", total=1.0)
+    with screen.progress("asking (the first run compiles, some 10 s)", 1.0) as update:
 
         def watch(now: Progress) -> None:
-            shown.update(task, completed=now.share or 0.0, description=_words(now, began))
+            if update is not None:
+                update(completed=now.share or 0.0, description=_words(now, began))
 
-        yield watch
+        yield None if update is None else watch
 
 
 def _words(now: Progress, began: float) -> str:
@@ -304,37 +263,32 @@ def _words(now: Progress, began: float) -> str:
 LISTED = 20
 
 
-def print_labelled(done: Labelled) -> None:
-    """Print what was spent and reached, and the labelers."""
+def _lines(done: Labelled) -> Iterator[str]:
+    """What was spent and reached, and the labelers."""
     from venire.batch.page import ENDS
 
     record = done.record()
     budget = record["budget"] or {}
     money = f" of {budget['money']:,.6g}" if budget.get("money") is not None else ""
     most = f" of {budget['labels']:,}" if budget.get("labels") is not None else ""
-    print(f"items     {record['items']:,}")
-    print(f"labels    {record['labels']:,}{most}, {record['labels_per_item']:.2f} an item")
-    print(f"spent     {record['spent']:,.6g}{money}")
+    yield f"items     {record['items']:,}"
+    yield f"labels    {record['labels']:,}{most}, {record['labels_per_item']:.2f} an item"
+    yield f"spent     {record['spent']:,.6g}{money}"
     ends = ", ".join(f"{ENDS.get(why, why)} {count:,}" for why, count in record["reasons"].items())
-    print(f"ended     {ends}")
-    print(f"sure      {record['sure']:,}")
-    print(f"expected  {100 * record['expected_accuracy']:.1f} % right, {record['confidence']}")
+    yield f"ended     {ends}"
+    yield f"sure      {record['sure']:,}"
+    yield f"expected  {100 * record['expected_accuracy']:.1f} % right, {record['confidence']}"
     if done.stale:
-        print("stale     remove the journal to ask again; what is in the cache costs nothing")
-    if done.checked is not None:
-        print(f"gold      {done.checked.words}")
-    if done.alone is not None:
-        print(f"alone     {done.alone.words}")
-    if done.expert is not None:
-        print(f"expert    {done.expert.words}")
+        yield "stale     remove the journal to ask again; what is in the cache costs nothing"
+    told = {"gold": done.checked, "alone": done.alone, "expert": done.expert}
+    yield from (f"{name:10}{found.words}" for name, found in told.items() if found is not None)
     if record["accuracy"] is not None:
-        print(f"right     {100 * record['accuracy']:.1f} % of those of known truth")
+        yield f"right     {100 * record['accuracy']:.1f} % of those of known truth"
     if "student" in record:
-        print(f"student   {_student(record['student'])}")
-    for line in related_lines(done.relations):
-        print(f"related   {line}")
-    print()
-    _print_labelers(record["labelers"])
+        yield f"student   {_student(record['student'])}"
+    yield from (f"related   {line}" for line in related_lines(done.relations))
+    yield ""
+    yield from _labelers(record["labelers"])
 
 
 def _student(record: dict[str, Any]) -> str:
@@ -349,29 +303,25 @@ def _student(record: dict[str, Any]) -> str:
     return f"version {record['version']}, {agrees}; without it {without} labels an item"
 
 
-def _on_gold(one: dict[str, object]) -> str:
-    return f"{one['right']:,} of {one['known']:,}"
-
-
-def _print_labelers(labelers: list[dict[str, object]]) -> None:
+def _labelers(labelers: list[dict[str, Any]]) -> Iterator[str]:
     told = any(one["right_without"] is not None for one in labelers)
-    ranked = sorted(labelers, key=lambda one: (-one["spent"], -one["labels"]))  # type: ignore[operator] # they are numbers
+    ranked = sorted(labelers, key=lambda one: (-one["spent"], -one["labels"]))
     known = any(one["known"] for one in ranked)
     wide = max(7, *(len(str(one["id"])) for one in ranked[:LISTED]))
     heads = "labels      spent  skill  90 % interval" + ("  right on gold" if known else "")
     tail = "  right without" if told else ""
-    print(f"{'labeler':{wide}}  {heads}  verdicts changed without{tail}")
+    yield f"{'labeler':{wide}}  {heads}  verdicts changed without{tail}"
     for one in ranked[:LISTED]:
-        changed = "-" if one["changed"] is None else f"{one['changed']:,}"
+        changed, right = one["changed"], one["right_without"]
         line = (
             f"{one['id']!s:{wide}}  {one['labels']:6,}  {one['spent']:9,.4g}  {one['skill']:5.2f}"
             f"   {one['low']:.2f} to {one['high']:.2f}"
         )
-        line += f"{_on_gold(one):>15}" if known else ""
-        line += f"  {changed:>24}"
+        on_gold = f"{one['right']:,} of {one['known']:,}"
+        line += f"{on_gold:>15}" if known else ""
+        line += f"  {'-' if changed is None else f'{changed:,}':>24}"
         if told:
-            right = one["right_without"]
-            line += f"  {'-' if right is None else f'{100 * float(right):.1f} %':>13}"  # type: ignore[arg-type] # it is a number
-        print(line)
+            line += f"  {'-' if right is None else f'{100 * right:.1f} %':>13}"
+        yield line
     if len(ranked) > LISTED:
-        print(f"and {len(ranked) - LISTED} more")
+        yield f"and {len(ranked) - LISTED} more"

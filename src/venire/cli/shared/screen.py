@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
+    from rich.table import Table
 
 
 #: Called with the number done and the total.
@@ -52,46 +56,89 @@ def show_warning(
     warn(str(message))
 
 
-@contextmanager
-def bar(total: int, unit: str = "slot", last: str = "adding up") -> Iterator[Progress | None]:
-    """A progress bar for `progress=...`; None if stderr is not a terminal.
+def show(
+    record: Any, lines: Iterable[str | Table], as_json: bool, width: int | None = None
+) -> None:
+    """Print what was found: the record as JSON, or lines and tables for people.
 
-    It shows how many of `unit` are done, and `last` at the end.
+    What is not a finite number is null in JSON.
     """
+    if as_json:
+        print(json.dumps(_finite(record), indent=2, allow_nan=False, default=str))
+        return
+    for line in lines:
+        if isinstance(line, str):
+            print(line)
+        else:
+            from rich.console import Console
+
+            plain: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+            Console(**plain, soft_wrap=True, width=width).print(line)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def table(
+    heads: Sequence[str], rows: Iterable[Iterable[str]], words: Collection[str] = ()
+) -> Table:
+    """Rows below headings: the first column and those of `words` to the left, numbers to the right.
+
+    >>> show(None, [table(["labeler", "skill"], [["ann", "0.9"], ["bob", "0.75"]])], False)
+    labeler  skill
+    ann        0.9
+    bob       0.75
+    """
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False)
+    for i, name in enumerate(heads):
+        left = i == 0 or name in words
+        made.add_column(name, justify="left" if left else "right", no_wrap=i == 0 or not left)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+@contextmanager
+def progress(text: str, total: float | None) -> Iterator[Callable[..., None] | None]:
+    """A bar on stderr, or a spinner without a total, and how to update it; None: no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich import progress as rich
     from rich.console import Console
 
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(),
-        rich.TimeElapsedColumn(),
-    )
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting (the first run compiles, about 10 s)", total=total)
+    said = rich.TextColumn("{task.description}")
+    columns = (rich.SpinnerColumn(), said) if total is None else (said, rich.BarColumn())
+    console = Console(stderr=True)
+    with rich.Progress(*columns, rich.TimeElapsedColumn(), console=console, transient=True) as bars:
+        yield partial(bars.update, bars.add_task(text, total=total))
 
-        def update(done: int, of: int) -> None:
+
+@contextmanager
+def bar(total: int, unit: str = "slot", last: str = "adding up") -> Iterator[Progress | None]:
+    """A bar for `progress=...`: how many of `unit` are done, and `last` at the end."""
+    with progress("starting (the first run compiles, about 10 s)", total) as update:
+
+        def told(done: int, of: int) -> None:
             words = last if done >= of else f"{unit} {done:,} of {of:,}"
-            progress.update(task, completed=done, total=of, description=words)
+            if update is not None:
+                update(completed=done, total=of, description=words)
 
-        yield update
+        yield None if update is None else told
 
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
     """A spinner with what is being done, and for how long; nothing without a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda what: None
-        return
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = rich.SpinnerColumn(), rich.TextColumn("{task.description}"), rich.TimeElapsedColumn()
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda what: progress.update(task, description=what)
+    with progress(what, None) as update:
+        yield lambda what: None if update is None else update(description=what)
 
 
 #: Seconds between two lines where there is no terminal, and so no spinner.

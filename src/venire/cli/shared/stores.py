@@ -12,7 +12,8 @@ commands that open a store (`keys`, `backup`, ...) take `storage` from it too.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
@@ -37,13 +38,22 @@ WHICH: Final = "Which stream. [default: the only one]"
 StreamName: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help=WHICH)]
 
 
-def open_guest(url: str) -> Storage:
-    """Open a store beside the server that may be using it."""
+def open_store(url: str, *, owner: bool = False) -> Storage:
+    """Open a store: beside the server that may be using it, unless as its owner."""
     from venire.server.store import open_storage
 
     if url.startswith("memory:"):
         raise InputError("got memory:, which is always empty when opened: give a file's URL")
-    return open_storage(url, owner=False)
+    return open_storage(url, owner=owner)
+
+
+@contextmanager
+def open_stream(
+    url: str, stream: str | None, *, owner: bool = False
+) -> Iterator[tuple[Storage, str]]:
+    """A store, and the name of the stream in it that is meant."""
+    with open_store(url, owner=owner) as storage:
+        yield storage, chosen_stream(storage, stream)
 
 
 def chosen_stream(storage: Storage, stream: str | None) -> str:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from venire.cli.shared import screen
-from venire.cli.shared.tables import related_lines
+from venire.cli.shared.guarantees import guarantee_lines
+from venire.cli.shared.tables import Reading, related_lines
+from venire.costs import Costs, cost_matrix
+from venire.estimators import RobustMean
 from venire.estimators.auto import Auto
 from venire.estimators.base import TIE, winners
+from venire.estimators.frames import part_columns
 from venire.estimators.intervals import implied_intervals, why_wide
 from venire.estimators.metrics import alpha_of, right_shares
 from venire.estimators.ratings.ordinal import Ordinal
+from venire.files import columns_output, write_outputs
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, labels_given, sizes, total, vote_entropies
+from venire.labels.sources import as_ratings, as_true_values
+from venire.labels.sources.sheets import truth_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from venire.estimators import RobustMean
+    from venire.audits import Guarantee
     from venire.estimators.base import BaseEstimator
-    from venire.labels import Repeats
     from venire.tools.addresses import PathOrAddress
 
 
@@ -36,46 +42,29 @@ NAMED = 3
 def aggregate_numbers(
     labels: PathOrAddress,
     truth: PathOrAddress | None,
-    columns: Sequence[str],
-    repeats: Repeats,
+    reading: Reading,
     out: Path | None,
     skills: Path | None,
     as_json: bool,
-    wide: bool = False,
 ) -> None:
     """Read, fit, write the files, and print the result."""
-    from venire.estimators import RobustMean
-    from venire.files import columns_output, write_outputs
-    from venire.labels.sources import COLUMNS, as_ratings, as_true_values
-    from venire.labels.sources.sheets import truth_columns
-
     with screen.working(f"reading {labels.name}") as working:
-        table = as_ratings(labels, repeats, columns, wide=wide, tell=screen.say)
-        called = COLUMNS if wide else columns
+        given = reading.kept, reading.named
+        table = as_ratings(labels, *given, wide=reading.wide, tell=screen.say)
         right = None
         if truth is not None:
-            right = as_true_values(truth, table, truth_columns(truth, called))
+            right = as_true_values(truth, table, truth_columns(truth, reading.beside))
         working(f"robust mean of {len(table.said):,} numbers")
         start = time.perf_counter()
         fitted = RobustMean().fit(table)
         seconds = round(time.perf_counter() - start, 6)
         made = [(out, fitted.value_columns()), (skills, fitted.labeler_columns())]
         write_outputs(columns_output(path, cells) for path, cells in made if path is not None)
-    record = _record(fitted, right, seconds)
-    if as_json:
-        print(json.dumps(record, indent=2, allow_nan=False))
-    else:
-        _print(fitted, record)
+    record = _numbers(fitted, right) | {"seconds": seconds}
+    screen.show(record, _number_lines(fitted, record), as_json)
 
 
-def _record(
-    fitted: RobustMean, right: NDArray[np.float64] | None, seconds: float
-) -> dict[str, Any]:
-    import numpy as np
-
-    from venire.cli.aggregate import finite
-    from venire.estimators.metrics import alpha_of
-
+def _numbers(fitted: RobustMean, right: NDArray[np.float64] | None) -> dict[str, Any]:
     table = fitted.table_
     record = {
         "method": fitted.name,
@@ -85,7 +74,7 @@ def _record(
         "iterations": fitted.n_iter_,
         "converged": fitted.converged_,
         "freedom": fitted.freedom_,
-        "alpha_interval": finite(alpha_of(table, "interval")),
+        "alpha_interval": alpha_of(table, "interval"),
         "standard_error": float(np.mean(list(fitted.standard_errors_.values()))),
     }
     if right is not None:
@@ -93,41 +82,39 @@ def _record(
         off = np.array(list(fitted.values_.values()))[known] - right[known]
         record["rmse"] = float(np.sqrt((off**2).mean()))
         record["mean_absolute_error"] = float(np.abs(off).mean())
-    return record | {"seconds": seconds}
+    return record
 
 
-def _print(fitted: RobustMean, record: dict[str, Any]) -> None:
-    print(
+def _number_lines(fitted: RobustMean, record: dict[str, Any]) -> Iterator[str]:
+    yield (
         f"robust mean: {record['labels']:,} numbers for {record['items']:,} tasks by "
         f"{record['labelers']:,} labelers"
     )
-    print()
+    yield ""
     ended = "converged" if record["converged"] else "stopped before it converged"
-    print(f"fit      {record['iterations']} iterations, {ended}; {_outliers(record['freedom'])}")
-    print(f"values   mean standard error {record['standard_error']:.4g}")
+    yield f"fit      {record['iterations']} iterations, {ended}; {_outliers(record['freedom'])}"
+    yield f"values   mean standard error {record['standard_error']:.4g}"
     alpha = record["alpha_interval"]
-    print(f"agreed   Krippendorff's alpha {'-' if alpha is None else f'{alpha:.3f}'} interval")
+    yield f"agreed   Krippendorff's alpha {f'{alpha:.3f}' if isfinite(alpha) else '-'} interval"
     ranked = sorted(fitted.spreads_, key=fitted.spreads_.__getitem__)
     best, worst = ranked[:NAMED], ranked[NAMED:][-NAMED:][::-1]
     for word, who in (("precise", best), ("rough", worst)):
+        parts = (
+            f"{m} (bias {fitted.biases_[m]:+.3g}, spread {fitted.spreads_[m]:.3g})" for m in who
+        )
         if who:
-            parts = [
-                f"{m} (bias {fitted.biases_[m]:+.3g}, spread {fitted.spreads_[m]:.3g})" for m in who
-            ]
-            print(f"{word:8} {', '.join(parts)}")
+            yield f"{word:8} {', '.join(parts)}"
     if "rmse" in record:
         off = f"RMSE {record['rmse']:.4g}, mean absolute error {record['mean_absolute_error']:.4g}"
-        print(f"truth    {off}")
-    print()
-    print(f"fitted in {record['seconds']:.2f} s")
+        yield f"truth    {off}"
+    yield ""
+    yield f"fitted in {record['seconds']:.2f} s"
 
 
 def _outliers(freedom: float) -> str:
     shown = f"t with {freedom:g} degrees of freedom"
     return f"{shown}: {'outliers are down-weighted' if freedom < 10 else 'hardly any outliers'}"
 
-
-#: How many of the best and of the worst labelers to list.
 
 #: Of the calibration error.
 BINS = 10
@@ -175,25 +162,60 @@ def _entropy(table: LabelTable) -> float:
     return float(vote_entropies(table).sum())
 
 
-def summary(
-    method: str, fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, seconds: float
-) -> Iterator[str]:
-    """The lines of the report of an aggregation."""
-    table = fitted.table_
-    items, labels = sizes(table)
-    yield (
-        f"{method}: {labels:,} labels of {items:,} tasks by "
-        f"{len(table.labelers):,} labelers, {len(table.classes)} classes"
-    )
-    yield ""
-    yield from _model(method, fitted)
-    yield from _verdicts(fitted)
-    yield from _agreement(fitted)
-    yield from _labelers(fitted)
-    yield from _related(fitted)
-    yield from _truth(fitted, right)
-    yield ""
-    yield f"fitted in {seconds:.2f} s"
+class Report(NamedTuple):
+    """What came of an aggregation."""
+
+    method: str
+    fitted: BaseEstimator
+    right: NDArray[np.int64] | Spread | None
+    seconds: float
+    costs: Costs
+    held: Guarantee | None
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        fitted, table = self.fitted, self.fitted.table_
+        items, labels = sizes(table)
+        return {
+            "method": self.method,
+            "chosen": getattr(fitted, "chosen_", self.method),
+            "items": items,
+            "labelers": len(table.labelers),
+            "labels": labels,
+            "classes": len(table.classes),
+            "iterations": int(fitted.n_iter_),
+            "converged": bool(fitted.converged_),
+            "log_likelihood": fitted.log_likelihood_,
+            **agreement(fitted),
+            **scores(fitted, self.right),
+            **related(fitted),
+            "seconds": self.seconds,
+            **mean_costs(fitted, self.right, self.costs),
+            **({} if self.held is None else {"guarantee": self.held.record()}),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """In lines."""
+        fitted, right = self.fitted, self.right
+        items, labels = sizes(fitted.table_)
+        yield (
+            f"{self.method}: {labels:,} labels of {items:,} tasks by "
+            f"{len(fitted.table_.labelers):,} labelers, {len(fitted.table_.classes)} classes"
+        )
+        yield ""
+        yield from _model(self.method, fitted)
+        yield from _verdicts(fitted)
+        yield from _agreement(fitted)
+        yield from _labelers(fitted)
+        if isinstance(fitted, Auto):
+            yield from (f"related  {line}" for line in related_lines(fitted.relations_))
+        yield from _truth(fitted, right)
+        yield ""
+        yield f"fitted in {self.seconds:.2f} s"
+        for name, value in mean_costs(fitted, right, self.costs).items():
+            yield f"{name.replace('_', ' ')}: {value:.4g}"
+        if self.held is not None:
+            yield from ("", *guarantee_lines(self.held))
 
 
 def _model(method: str, fitted: BaseEstimator) -> Iterator[str]:
@@ -267,35 +289,24 @@ def _labeler(fitted: BaseEstimator, m: int, given: int, intervals: NDArray[np.fl
     return f"{fitted.table_.labelers[m]} {skill} on {given:,} {plural}{gold}"
 
 
-def _related(fitted: BaseEstimator) -> Iterator[str]:
-    found = getattr(fitted, "relations_", None)
-    if found is not None:
-        yield from (f"related  {line}" for line in related_lines(found))
-
-
 def related(fitted: BaseEstimator) -> dict[str, Any]:
-    """Who shares errors, for JSON: in words, and as groups; nothing of a method without families.
+    """For JSON: who shares errors, in words and as groups, and what confidences rest on.
+
+    Nothing of a method that does not say.
 
     >>> related(Auto().fit(LabelTable.from_matrix([[0, 1], [1, 1]])))
-    {'relations': [], 'families': [], 'undecided': 0}
+    {'relations': [], 'families': [], 'undecided': 0, 'confidence': 'by labels alone',
+    'checked': None}
     """
     if not isinstance(fitted, Auto):
         return {}
-    groups = [group.record() for group in fitted.families_]
-    words = list(fitted.relations_)
-    return {"relations": words, "families": groups, "undecided": fitted.undecided_}
-
-
-def grounds(fitted: BaseEstimator) -> dict[str, Any]:
-    """What confidences rest on, for JSON; nothing of a method that does not say.
-
-    >>> grounds(Auto().fit(LabelTable.from_matrix([[0, 1], [1, 1]])))
-    {'confidence': 'by labels alone', 'checked': None}
-    """
-    if not isinstance(fitted, Auto):
-        return {}
-    checked = fitted.checked_
-    return {"confidence": fitted.rests_on_, "checked": checked and checked.record()}
+    return {
+        "relations": list(fitted.relations_),
+        "families": [group.record() for group in fitted.families_],
+        "undecided": fitted.undecided_,
+        "confidence": fitted.rests_on_,
+        "checked": fitted.checked_ and fitted.checked_.record(),
+    }
 
 
 def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None) -> Iterator[str]:
@@ -320,3 +331,40 @@ def count_truth(table: LabelTable, right: NDArray[np.int64], classes: int) -> tu
     (2, 1, 3)
     """
     return int((right >= 0).sum()), int((right >= classes).sum()), right.size
+
+
+def mean_costs(
+    fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, costs: Costs | None
+) -> dict[str, float]:
+    """The mean cost of the verdicts, and of the most probable classes, where the truth is known."""
+    if right is None or not costs:
+        return {}
+    names = fitted.classes_
+    matrix, code = cost_matrix(costs, names), {name: k for k, name in enumerate(names)}
+    if matrix is None:
+        return {}
+    given = fitted.posterior_rows(), right, fitted.seed, costs, matrix, code
+    mine, plain, judged = total(fitted.table_, _charged, *given)
+    if not judged:
+        return {}
+    return {"cost_per_task": mine / judged, "cost_of_the_most_probable": plain / judged}
+
+
+def _charged(
+    table: LabelTable,
+    posteriors: NDArray[np.float64],
+    right: NDArray[np.int64],
+    seed: int,
+    costs: Costs,
+    matrix: NDArray[np.float64],
+    code: dict[Any, int],
+) -> tuple[float, float, int]:
+    """What the verdicts cost, what the most probable classes would, and how many are judged."""
+    mine, plain = (part_columns(table, posteriors, seed, False, c)["label"] for c in (costs, None))
+    pairs = [
+        (int(t), code[a], code[b])
+        for t, a, b in zip(right, mine, plain, strict=True)
+        if 0 <= t < len(code) and a is not None and b is not None
+    ]
+    spent = [sum(float(matrix[pair[0], pair[k]]) for pair in pairs) for k in (1, 2)]
+    return spent[0], spent[1], len(pairs)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
 
 import typer
 
-from venire.cli.shared import screen
+from venire.cli.shared import first_given, screen
 from venire.errors import FileError, InputError, UnknownName
 from venire.tools.addresses import Address, PathOrAddress, located, readable
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from venire.labels import LabelTable
     from venire.labels import Repeats as Kept
     from venire.labels.partitions import Table
-    from venire.tools.addresses import PathOrAddress
 
 
 _LABELS = (
@@ -48,7 +49,7 @@ MERGE = "Merge labels that look alike: 1, 1.0 and True; Yes and yes."
 # The options of the commands that read a table of labels.
 Labels = Annotated[str, typer.Argument(metavar="LABELS", help=_LABELS)]
 Columns = Annotated[str | None, typer.Option(metavar="NAMES", help=_COLUMNS)]
-Repeats = Annotated[str, typer.Option(metavar="WHICH", help=_REPEATS)]
+Repeats = Annotated[str | None, typer.Option(metavar="WHICH", help=_REPEATS)]
 FamiliesFile = Annotated[Path | None, typer.Option(metavar="FILE", help=_FAMILIES)]
 Wide = Annotated[bool, typer.Option("--wide", help=WIDE)]
 CostsGiven = Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)]
@@ -69,6 +70,16 @@ def blank_of(text: str | None) -> tuple[str, ...]:
     (('N/A', '-'), ())
     """
     return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
+
+
+def names_of(text: str | None) -> tuple[str, ...] | None:
+    """The classes in `a,b,c`; None for None."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    if len(names) < 2 or "" in names or len(set(names)) < len(names):
+        raise InputError(f"got --classes {text!r}, expected two names or more, such as spam,ok")
+    return names
 
 
 def columns_of(text: str | None, default: Sequence[str], wide: bool = False) -> tuple[str, ...]:
@@ -93,13 +104,90 @@ def columns_of(text: str | None, default: Sequence[str], wide: bool = False) -> 
     return names
 
 
-def repeats_of(text: str) -> Kept:
-    """What to do with repeated labels; other words are refused."""
-    from venire.labels import Repeats as Kept
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a table of labels is read: the options of the commands that read one."""
 
-    if text not in get_args(Kept):
-        raise UnknownName("way with --repeats", text, get_args(Kept))
-    return cast(Kept, text)
+    columns: Columns = None
+    wide: Wide = False
+    merge: Merge = False
+    blank: Blank = None
+    repeats: Repeats = "error"
+
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        """What the columns are called."""
+        from venire.labels.sources import COLUMNS
+
+        return columns_of(self.columns, COLUMNS, self.wide)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What columns are called in other files about these labels, which have none of judges."""
+        from venire.labels.sources import COLUMNS
+
+        return COLUMNS if self.wide else self.named
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What to do with repeated labels; other words are refused."""
+        from venire.labels import Repeats as Kept
+
+        text = self.repeats or "error"
+        if text not in get_args(Kept):
+            raise UnknownName("way with --repeats", text, get_args(Kept))
+        return cast("Kept", text)
+
+    def check(self) -> None:
+        """Refuse wrong options before anything is read."""
+        _ = self.named, self.kept
+
+    def table(
+        self, labels: PathOrAddress, classes: Sequence[str] | None = None, ordered: bool = False
+    ) -> LabelTable:
+        """The labels of one file."""
+        from venire.labels.sources import as_ordered, as_table
+
+        read = as_ordered if ordered else as_table
+        form: dict[str, Any] = {"wide": self.wide, "merge": self.merge}
+        form |= {"blank": blank_of(self.blank), "tell": screen.say}
+        return read(labels, classes, self.kept, self.named, **form)
+
+    def partitioned(
+        self,
+        labels: PathOrAddress,
+        client: Any,
+        classes: Sequence[str] | None,
+        ordered: bool = False,
+        repartition: bool = False,
+        working: Callable[[str], object] = str,
+    ) -> Table:
+        """The labels of a file, or of several: as partitions on the cluster if there is one."""
+        if client is None and not is_several(labels):
+            return self.table(labels, classes, ordered)
+        from venire.cluster import partitioned
+
+        def progress(what: str, done: int, total: int) -> None:
+            working(f"{what}: {done:,} of {total:,} files")
+
+        form = {"wide": self.wide, "merge": self.merge, "blank": blank_of(self.blank) or None}
+        given = first_given(form)
+        if given is not None:
+            raise InputError(
+                f"--{given} is for one file: columns of several files are recognised in each, or "
+                "named with --columns"
+            )
+        table = partitioned(
+            labels,
+            client,
+            classes=classes,
+            repeats=self.kept,
+            columns=self.named,
+            ordered=ordered,
+            repartition=repartition or client is None,
+            progress=progress,
+        )
+        return table if client is not None else table.gather()
 
 
 def prices_of(path: Path, table: LabelTable) -> dict[Hashable, float]:
@@ -216,6 +304,15 @@ def true_labels(
     return {item: names[k] for item, k in pairs if k >= 0}
 
 
+def check_list(out: Path, sources: Iterable[PathOrAddress | None], holds: str) -> None:
+    """Refuse to overwrite a list that may have been filled in, and what cannot be written."""
+    from venire.files import check_targets
+
+    check_targets([out], sources)
+    if out.is_file():
+        raise FileError(out, None, f"it exists and may hold {holds}: choose another name")
+
+
 CLUSTER = "Work on a Dask cluster: the address of its scheduler, or local to start one here."
 JOBS = "Processes to run at once. [default: one for each core]"
 REPARTITION = "Of several files: move labels until each task has all of its own in one partition."
@@ -276,35 +373,6 @@ def is_several(labels: PathOrAddress) -> bool:
     return labels.is_dir() or (not labels.exists() and any(c in str(labels) for c in "*?["))
 
 
-def read_files(
-    labels: PathOrAddress,
-    client: Any,
-    classes: Sequence[str] | None,
-    repeats: Any,
-    columns: Sequence[str],
-    ordered: bool,
-    repartition: bool,
-    working: Callable[[str], object] = str,
-) -> Table:
-    """The labels of files as partitions on the cluster; without one, as one table."""
-    from venire.cluster import partitioned
-
-    def progress(what: str, done: int, total: int) -> None:
-        working(f"{what}: {done:,} of {total:,} files")
-
-    table = partitioned(
-        labels,
-        client,
-        classes=classes,
-        repeats=repeats,
-        columns=columns,
-        ordered=ordered,
-        repartition=repartition or client is None,
-        progress=progress,
-    )
-    return table if client is not None else table.gather()
-
-
 def hint(labels: PathOrAddress) -> None:
     """Say when labels may take much of the memory of this machine."""
     from venire.cluster.partitions import files_of
@@ -353,16 +421,6 @@ def _memory() -> int:
         with suppress(OSError, ValueError):  # no such file, or "max"
             found = min(found, int(limit.read_text()))
     return found
-
-
-def refuse_forms(form: dict[str, Any]) -> None:
-    """An error about options that several files do not have."""
-    given = next((name for name, is_set in form.items() if is_set), None)
-    if given is not None:
-        raise InputError(
-            f"--{given} is for one file: columns of several files are recognised in each, or named "
-            "with --columns"
-        )
 
 
 def refuse(cluster: str | None, what: str) -> None:

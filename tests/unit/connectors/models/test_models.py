@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 import venire as vn
 from tests.integration.server.harness import SOURCE
 from venire.batch import Answer, NoAnswer
-from venire.cli.shared.worlds import find_callable
+from venire.cli.shared.callables import find_callable
 from venire.connectors.crew import label_of
 from venire.connectors.models import Model, answers_of, read_panel_of_models
 from venire.connectors.models.model import Batching, margins_of, shares_of
