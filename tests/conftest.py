@@ -9,6 +9,7 @@ deadline or an eye on the time that drawing takes: the first call compiles.
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import logging
 import os
@@ -18,13 +19,14 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
+from _pytest import doctest as pytest_doctest
 from hypothesis import HealthCheck, settings
 
 from tests.ordering import waiting_first
@@ -39,6 +41,36 @@ settings.load_profile("venire")
 def pytest_xdist_auto_num_workers() -> int:
     """Three processes for two cores: many tests wait, but each process imports everything."""
     return 3 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2) // 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Seven thousand tests and all that they import stay to the end: no use to look for garbage
+    among them, neither meanwhile nor whenever a test makes some."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+class _OnlyWhereExamplesAre:
+    """The collector of doctests searches each function of a module: not where there is no prompt.
+
+    A plugin, since what a conftest says holds for its own folder only.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, Any, Any]:
+        found = yield
+        if file_path.suffix == ".py" and b">>> " not in file_path.read_bytes():
+            return [one for one in found if not isinstance(one, pytest_doctest.DoctestModule)]
+        return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_OnlyWhereExamplesAre())
 
 
 @pytest.hookimpl(trylast=True)

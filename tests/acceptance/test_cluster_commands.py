@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+# Not in a fixture: Dask logs to the stderr of whenever it is imported, and that of a test ends.
 pytest.importorskip("distributed", reason="pip install 'venire[distributed]'")
 
 from distributed import LocalCluster

@@ -38,10 +38,10 @@ def png(width: int, height: int) -> str:
         body = kind + data
         return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
-    rows = b"".join(
-        b"\0" + bytes((x * 255 // width + y // 7 * 16) % 256 for x in range(width))
-        for y in range(height)
-    )
+    shades = [
+        bytes((x * 255 // width + shift) % 256 for x in range(width)) for shift in range(0, 256, 16)
+    ]
+    rows = b"".join(b"\0" + shades[y // 7 % 16] for y in range(height))
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     made = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head)
     made += chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")

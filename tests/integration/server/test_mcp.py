@@ -7,18 +7,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client as Agent
-from mcp import StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 from tests.integration.server.harness import SOURCE, Process
 from venire.client import AsyncClient
 from venire.connectors.mcp import TOOLS, Tools, make_server
 from venire.model import Role
 from venire.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from mcp import Client as Agent
 
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],
@@ -29,13 +29,19 @@ SETTINGS: dict[str, Any] = {
 TEXTS = {f"i{n}": f"{'BUY' if n % 2 else 'see'} {n}" for n in range(8)}
 
 
+def agent_of(server: Any) -> Agent:
+    from mcp import Client  # a second's work, only in a process that needs it
+
+    return Client(server)
+
+
 def ask(process: Process, key: str, talk: Callable[[Agent], Awaitable[Any]]) -> Any:
     """Talk to a server in this process, under the role of a key."""
 
     async def run() -> Any:
         async with AsyncClient(process.url, key) as client:
             who = await client.me()
-            async with Agent(make_server(client, who["role"])) as agent:
+            async with agent_of(make_server(client, who["role"])) as agent:
                 return await talk(agent)
 
     return asyncio.run(run())
@@ -121,7 +127,7 @@ def test_a_role_has_its_tools_and_the_server_checks(process: Process, keys: dict
     async def cheat() -> Any:
         """The tools of an admin, with the key of a viewer."""
         client = AsyncClient(process.url, keys["viewer"])
-        async with client, Agent(make_server(client, "admin")) as agent:
+        async with client, agent_of(make_server(client, "admin")) as agent:
             return await agent.call_tool("next_item", {"stream": "asked"})
 
     refused = asyncio.run(cheat())
@@ -162,10 +168,13 @@ def test_errors_are_told_and_a_release_gives_back(process: Process, keys: dict[s
 def test_the_command_speaks_over_standard_input(process: Process, keys: dict[str, str]) -> None:
     env = {**os.environ, "PYTHONPATH": SOURCE, "VENIRE_KEY": keys["viewer"]}
     words = ["-m", "venire", "mcp", "--url", process.url]
+    from mcp import StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     server = StdioServerParameters(command=sys.executable, args=words, env=env)
 
     async def run() -> tuple[Any, Any]:
-        async with Agent(stdio_client(server)) as agent:
+        async with agent_of(stdio_client(server)) as agent:
             return await agent.list_tools(), await call(agent, "streams")
 
     tools, streams = asyncio.run(run())
@@ -202,7 +211,7 @@ def test_every_tool_with_odd_values_is_an_answer_or_an_error_for_every_role(
 
     async def run() -> dict[str, Any]:
         client = AsyncClient(process.url, keys[role], retry_seconds=0.0)
-        async with client, Agent(make_server(client, "admin")) as agent:
+        async with client, agent_of(make_server(client, "admin")) as agent:
             found = {}
             for tool in (await agent.list_tools()).tools:
                 named = tool.input_schema["properties"]

@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import skops.io
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -33,6 +32,8 @@ def run(folder: Path, *command: str, key: str = "") -> subprocess.CompletedProce
 
 
 def write(folder: Path, good: str, poor: str) -> None:
+    import skops.io  # which imports all of scikit-learn
+
     line = make_pipeline(TfidfVectorizer(), LogisticRegression())
     line.fit(["buy this", "see you", "buy now", "see it"], ["spam", "ok", "spam", "ok"])
     skops.io.dump(line, folder / "line.skops")

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 from pyarrow import parquet
 
@@ -70,6 +69,8 @@ def test_a_data_set_is_a_folder_that_is_written_whole(
     for _ in range(2):  # one that is there is replaced
         assert main(["aggregate", str(labels), "--out", str(out), "--probabilities"]) == 0
     assert "Saving" not in capsys.readouterr().err
+    import datasets  # which takes long to import
+
     made = datasets.load_from_disk(str(out))
     assert made.num_rows == 30
     assert made.features["label"].names == ["odd", "ok", "spam"]

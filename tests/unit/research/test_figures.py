@@ -5,12 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure as Canvas
 
 from venire_research.common import drawing
 from venire_research.common.label_sets import Sets
@@ -19,6 +17,9 @@ from venire_research.reproduction import measures
 from venire_research.reproduction.figure import Findings, Plan, all_figures
 from venire_research.reproduction.report import Section, command_of, save, stem_of
 from venire_research.sweeps.sweep import Point
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
 
 
 def made_up(point: Point) -> Any:
@@ -89,6 +90,8 @@ def test_nothing_sticks_out_of_a_picture_or_lies_on_the_data(name: str, plan: Pl
 
 
 def check_layout(canvas: Canvas) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     agg = FigureCanvasAgg(canvas)
     agg.draw()  # type: ignore[no-untyped-call]
     renderer = agg.get_renderer()  # type: ignore[no-untyped-call]

@@ -14,7 +14,6 @@ import joblib
 import numpy as np
 import onnx
 import pytest
-import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
@@ -41,6 +40,12 @@ PIXELS = DIGITS.data / 16
 TEXTS = ["buy now", "see you", "buy this", "hello you"]
 KINDS = ["spam", "ok", "spam", "ok"]
 SPAM = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, KINDS)
+
+
+def save(fitted: Any, path: Path) -> None:
+    import skops.io  # which imports all of scikit-learn
+
+    skops.io.dump(fitted, path)
 
 
 def shown(count: int = 5) -> list[dict[str, Any]]:
@@ -130,7 +135,7 @@ def test_what_a_batch_of_models_is_right_on(digits: Any) -> None:
 
 
 def test_files_of_estimators_and_whom_to_trust(tmp_path: Path, digits: Any) -> None:
-    skops.io.dump(SPAM, tmp_path / "spam.skops")
+    save(SPAM, tmp_path / "spam.skops")
     assert load(tmp_path / "spam.skops").predict(["buy"]).tolist() == ["spam"]
     joblib.dump(SPAM, tmp_path / "spam.joblib")
     with pytest.raises(FileError, match="a program that runs when it is loaded"):
@@ -153,7 +158,7 @@ class Odd(DummyClassifier):  # type: ignore[misc]
 
 
 def test_a_skops_file_with_unknown_types_names_them(tmp_path: Path) -> None:
-    skops.io.dump(Odd(strategy="prior").fit([[0]] * 4, KINDS), tmp_path / "odd.skops")
+    save(Odd(strategy="prior").fit([[0]] * 4, KINDS), tmp_path / "odd.skops")
     with pytest.raises(FileError, match="Odd") as fault:
         load(tmp_path / "odd.skops")
     named = str(fault.value).rpartition("trust: [")[2].rstrip("]").split(", ")
@@ -289,7 +294,7 @@ labelers:
 
 
 def test_a_panel_file_has_models_and_functions(tmp_path: Path) -> None:
-    skops.io.dump(SPAM, tmp_path / "spam.skops")
+    save(SPAM, tmp_path / "spam.skops")
     (tmp_path / "panel.yaml").write_text(PANEL)
     spam, rules = read_panel_of_models(tmp_path / "panel.yaml", find_callable)
     assert (spam.id, spam.many, spam.price, rules.id) == ("spam", 32, 0.01, "rules")
