@@ -90,7 +90,6 @@ class Replayed:
         return self._kept[some]
 
     def spent(self, prices: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the labels of each labeler cost."""
         given = np.bincount(self.table.labeler, minlength=len(self.table.labelers))
         return np.asarray(given * prices)
 

@@ -111,7 +111,6 @@ class Yardstick:
 
     @classmethod
     def of_posteriors(cls, posteriors: Floats) -> Self:
-        """The posteriors of the whole panel."""
         return cls(posteriors, np.ones(len(posteriors), np.bool_))
 
     def only(self, some: NDArray[np.bool_]) -> Self:
@@ -124,7 +123,10 @@ class Yardstick:
         >>> print(rule.accuracy(np.array([[1.0, 0.0], [1.0, 0.0]])))
         0.5500 ± 0.3518
         """
-        return self._mean(verdicts)
+        v, q = verdicts[self.used], self.q[self.used]
+        mean = float((v * q).sum(axis=1).mean())
+        spread = float((v * v * q).sum(axis=1).mean()) - mean * mean
+        return Estimate(mean, math.sqrt(max(spread, 0.0) / len(q)))
 
     def change(self, before: Verdicts, after: Verdicts) -> Estimate:
         """How much more of the verdicts `after` are right; of the same items, so paired.
@@ -134,14 +136,7 @@ class Yardstick:
         >>> rule.change(one, one), str(rule.change(one, other))
         (Estimate(value=0.0, error=0.0), '-0.3000 ± 0.4528')
         """
-        return self._mean(after - before)
-
-    def _mean(self, shares: Floats) -> Estimate:
-        """Mean and standard error of shares[item, class], the class drawn from `q`."""
-        v, q = shares[self.used], self.q[self.used]
-        mean = float((v * q).sum(axis=1).mean())
-        spread = float((v * v * q).sum(axis=1).mean()) - mean * mean
-        return Estimate(mean, math.sqrt(max(spread, 0.0) / len(q)))
+        return self.accuracy(after - before)
 
 
 def second_labels(q: Floats, confusions: Floats) -> list[Estimate]:

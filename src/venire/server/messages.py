@@ -6,6 +6,7 @@ Times are seconds since 1970 (UTC).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from venire.model import ExitReason, ItemStatus, NoteKind, NoWork, StreamStatus
@@ -13,15 +14,20 @@ from venire.model import ExitReason, ItemStatus, NoteKind, NoWork, StreamStatus
 V = TypeVar("V")
 
 
-def view(kind: type[V], found: object, **more: Any) -> V:
+def view(kind: type[V], found: object, /, **more: Any) -> V:
     """What clients see of a result: its fields of the same name, and these.
 
     >>> from types import SimpleNamespace
     >>> view(Nothing, SimpleNamespace(reason="none_for_you", gain=0.0))
     Nothing(reason='none_for_you')
     """
-    names: Any = fields(kind)  # type: ignore[arg-type]
-    return kind(**{f.name: getattr(found, f.name) for f in names if f.name not in more}, **more)
+    names = _names(kind)  # type: ignore[arg-type] # classes are hashable
+    return kind(**{name: getattr(found, name) for name in names if name not in more}, **more)
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 @dataclass(frozen=True, slots=True)

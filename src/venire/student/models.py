@@ -18,6 +18,7 @@ pixels or an embedding, is taken as it is, up to 4,096 numbers.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, softmax
 from venire.tools.lazy import library
 
 #: A matrix with a row for each item, dense or sparse.
@@ -178,10 +179,7 @@ class Linear:
     def shares(self, rows: Rows) -> Floats:
         """Items x classes."""
         seen = rows if self.mean.size == 0 else (rows - self.mean) / self.scale
-        scores = np.asarray(seen @ self.weights.T) + self.bias
-        scores -= scores.max(axis=1, keepdims=True)
-        odds = np.exp(scores)
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        return softmax(np.asarray(seen @ self.weights.T) + self.bias)
 
     def arrays(self) -> dict[str, Floats]:
         return dict(vars(self))
@@ -271,13 +269,7 @@ def _fit_own(rows: Rows, posterior: Floats, model: Any) -> Model:
         options: Mapping[str, Any] = {"sample_weight": posterior[item, said]}
     else:
         item, said, options = np.arange(len(posterior)), posterior.argmax(axis=1), {}
-    _quietly(fresh.fit, rows[item], said, **options)
-    return _Own(fresh, posterior.shape[1])
-
-
-def _quietly(call: Any, *args: Any, **options: Any) -> None:
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it did not converge is meant
-        call(*args, **options)
+        fresh.fit(rows[item], said, **options)
+    return _Own(fresh, posterior.shape[1])

@@ -30,7 +30,7 @@ import numpy as np
 from venire.events import Closed, GoldGiven, Observed, Withdrawn
 from venire.labels import LabelTable
 from venire.model import Label, Labeler
-from venire.student.student import MOST, Taught, lessons, with_voices
+from venire.student.student import MOST, UNTAUGHT, Taught, lessons, with_voices
 from venire.tools.arrays import Ints
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ class StudentInBatch:
             self._said = (places, *learned.answers(shares[places]))
 
     def record(self) -> dict[str, Any]:
-        nothing = {"version": 0, "verdicts": 0, "agreement": None, "commonest": None}
-        learned = self.taught.record() if self.taught else {**nothing, "ready": False}
+        learned = self.taught.record() if self.taught else UNTAUGHT
         return {"id": self.student.id, **learned}
 
 
@@ -252,8 +251,7 @@ class Seat:
 
         `without` are the items that left without its vote, `with` those that left with it.
         """
-        nothing = {"version": 0, "verdicts": 0, "agreement": None, "commonest": None}
-        learned = self.taught.record() if self.taught else {**nothing, "ready": False}
+        learned = self.taught.record() if self.taught else UNTAUGHT
         return {
             "id": self.student.id,
             **learned,

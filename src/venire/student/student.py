@@ -33,6 +33,7 @@ import json
 import math
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -151,6 +152,12 @@ class Taught:
             "commonest": self.commonest,
             "ready": self.ready,
         }
+
+
+#: The record of a student that has learned nothing.
+UNTAUGHT: Final = MappingProxyType[str, Any](
+    {"version": 0, "verdicts": 0, "agreement": None, "commonest": None, "ready": False}
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,6 @@ class Recorded:
         return recorded
 
     def table(self) -> LabelTable:
-        """All labels that the log holds."""
         rows = ((item, labeler, said) for (item, labeler), said in self.said.items())
         return LabelTable.from_rows(rows, self.start.classes)
 

@@ -112,7 +112,6 @@ class ConsoleRoutes(PageRoutes):
         )
 
     async def upload(self, request: Request, stream: Stream) -> Response:
-        """Items by upload of a file."""
         view = await self._gate.service.stream(stream)
         made = bool(request.query_params.get("made"))
         return self._console(
@@ -120,7 +119,6 @@ class ConsoleRoutes(PageRoutes):
         )
 
     async def export(self, request: Request, stream: Stream) -> Response:
-        """What can be had as a file."""
         view = await self._gate.service.stream(stream)
         return self._console("export.html", request, view, formats=formats())
 
@@ -224,7 +222,6 @@ class ConsoleRoutes(PageRoutes):
         )
 
     async def archived(self, request: Request) -> Response:
-        """The streams that are archived."""
         found = await self._gate.service.archived()
         return self._page("archived.html", caller(request), streams=found)
 

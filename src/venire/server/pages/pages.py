@@ -14,10 +14,10 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, urlencode
 
 from fastapi import FastAPI, Request, Response
@@ -36,6 +36,7 @@ from venire.server.edge.peers import all_insights, all_streams
 from venire.server.pages.charts import sparkline
 from venire.server.pages.rendering import as_html, number, payload_of, percent, seconds, times
 
+K = TypeVar("K")
 Schema = Mapping[str, Any]
 
 
@@ -206,10 +207,7 @@ class PageRoutes:
     async def home(self, request: Request) -> Response:
         """The overview, or the sign-in page."""
         token = request.cookies.get(COOKIE)
-        key = self._gate.service.sessions.key_of(token) if token else None
-        if key is None and token:
-            await self._gate.catch_up()
-            key = self._gate.service.sessions.key_of(token)
+        key = await self._key(self._gate.service.sessions.key_of, token)
         if key is None:
             to = request.query_params.get("to")
             wrong = "session" if token is not None else ""
@@ -222,18 +220,12 @@ class PageRoutes:
     @by_hand
     async def sign_in(self, request: Request) -> Response:
         """Exchange a key for a session cookie."""
-        if foreign(request):
-            raise RequestError(403, "foreign_page", "this came from another site")
-        form = parse_qs((await request.body()).decode(errors="replace"))
-        token, to = form.get("key", [""])[0].strip(), form.get("to", [""])[0]
-        key = self._gate.service.keys.authenticate(token) if token else None
-        if key is None and token:
-            await self._gate.catch_up()
-            key = self._gate.service.keys.authenticate(token)
+        form = await self._form(request)
+        token, to = form.get("key", "").strip(), form.get("to", "")
+        key = await self._key(self._gate.service.keys.authenticate, token)
         if key is None:
             return self._page("sign_in.html", None, status=401, wrong=True, to=to)
-        seconds = self._gate.settings.session_hours * 3600
-        session = await self._gate.service.sessions.begin(key, seconds)
+        session = await self._gate.service.sessions.begin(key, self._longest)
         return self._signed_in(request, session, landing(key.role, to))
 
     @by_hand
@@ -259,33 +251,47 @@ class PageRoutes:
     @by_hand
     async def join(self, request: Request) -> Response:
         """Look at an invitation, or accept it and go on to the labelling page."""
-        if foreign(request):
-            raise RequestError(403, "foreign_page", "this came from another site")
-        form = parse_qs((await request.body()).decode(errors="replace"))
-        token, name = form.get("token", [""])[0], form.get("name", [""])[0]
+        form = await self._form(request)
+        token, name = form.get("token", ""), form.get("name", "")
         stream, wrong, status = request.path_params["stream"], "", 200
         invitations = self._gate.service.invitations
         view = await invitations.look(stream, token)
         if view is not None and "accept" in form:
             try:
-                longest = self._gate.settings.session_hours * 3600
-                session = await invitations.accept(stream, token, name, longest)
+                session = await invitations.accept(stream, token, name, self._longest)
             except (Conflict, InputError) as error:
                 wrong, status = str(error), 409 if isinstance(error, Conflict) else 422
             else:
                 if session is not None:
-                    return self._signed_in(
-                        request, session, f"/work?{urlencode({'stream': stream})}"
-                    )
+                    to = f"/work?{urlencode({'stream': stream})}"
+                    return self._signed_in(request, session, to)
                 view = None
         if view is None:
-            wrong, status = (
-                "This link has been used, was revoked or has expired: ask for another.",
-                401,
-            )
+            wrong = "This link has been used, was revoked or has expired: ask for another."
+            status = 401
         return self._page(
             "join.html", None, status=status, view=view, token=token, wrong=wrong, name=name
         )
+
+    async def _form(self, request: Request) -> dict[str, str]:
+        """What a form of ours sends."""
+        if foreign(request):
+            raise RequestError(403, "foreign_page", "this came from another site")
+        sent = parse_qs((await request.body()).decode(errors="replace"))
+        return {name: values[0] for name, values in sent.items()}
+
+    async def _key(self, find: Callable[[str], K | None], token: str | None) -> K | None:
+        """The key of a token, which another server may have made just now."""
+        key = find(token) if token else None
+        if key is None and token:
+            await self._gate.catch_up()
+            key = find(token)
+        return key
+
+    @property
+    def _longest(self) -> float:
+        """How many seconds a session lasts at most."""
+        return self._gate.settings.session_hours * 3600
 
     def _signed_in(self, request: Request, session: str, to: str) -> Response:
         """Go on to a page, with the cookie of a session."""
@@ -300,7 +306,7 @@ class PageRoutes:
         response.set_cookie(
             name,
             value,
-            max_age=round(self._gate.settings.session_hours * 3600),
+            max_age=round(self._longest),
             path=path,
             httponly=True,
             samesite="strict",
@@ -355,8 +361,7 @@ class PageRoutes:
         begun = await self._begun(request, provider)
         person, token = await provider.finish(begun, request.query_params)
         try:
-            longest = self._gate.settings.session_hours * 3600
-            session = await identities.sign_in(person, longest, begun.state, begun.exp)
+            session = await identities.sign_in(person, self._longest, begun.state, begun.exp)
         except (Conflict, InputError) as error:
             raise RequestError(403, "no_labeler", str(error)) from None
         if person.role is None:
@@ -427,12 +432,10 @@ class PageRoutes:
 
     @by_hand
     async def docs(self, request: Request) -> Response:
-        """The documentation of the API."""
         described = self._app.openapi()
         return self._page("docs.html", caller(request), sections=sections(described))
 
     async def openapi(self) -> Response:
-        """The OpenAPI document."""
         return json_answer(self._app.openapi())
 
     def error(self, request: Request, fault: RequestError) -> Response:

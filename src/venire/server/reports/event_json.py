@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from venire.model import ExitReason, NoteKind
 from venire.server.admin_messages import AlarmView
@@ -19,6 +17,7 @@ from venire.server.messages import (
     RepeatView,
     RevisionView,
     RouteView,
+    view,
 )
 from venire.server.store import (
     AlarmRow,
@@ -32,9 +31,6 @@ from venire.server.store import (
     RoutedRow,
     decode,
 )
-from venire.server.store.record import Record
-
-V = TypeVar("V")
 
 
 def event_body(row: EventRow) -> dict[str, Any]:
@@ -75,44 +71,30 @@ def exit_view(row: ItemRow) -> ExitView:
 
 
 def revision_view(row: RevisionRow) -> RevisionView:
-    return _view(RevisionView, row)
+    return view(RevisionView, row)
 
 
 def note_view(row: NoteRow) -> NoteView:
-    return _view(NoteView, row, kind=NoteKind(row.kind))
+    return view(NoteView, row, kind=NoteKind(row.kind))
 
 
 def alarm_view(row: AlarmRow) -> AlarmView:
-    return _view(AlarmView, row, subject=row.subject or None)
+    return view(AlarmView, row, subject=row.subject or None)
 
 
 def route_view(row: RoutedRow) -> RouteView:
-    """Where a verdict sent an item."""
-    return _view(RouteView, row)
+    return view(RouteView, row)
 
 
 def repeat_view(row: RepeatRow) -> RepeatView:
-    """What somebody said who was asked again."""
-    return _view(RepeatView, row)
+    return view(RepeatView, row)
 
 
 def label_view(row: LabelRow) -> LabelView:
-    return _view(LabelView, row)
+    return view(LabelView, row)
 
 
 def gold_view(row: GoldRow) -> GoldView:
     """Gold of an item, and what it corrected."""
     earlier = tuple(GoldSaid(*said) for said in json.loads(row.earlier or "[]"))
-    return _view(GoldView, row, earlier=earlier)
-
-
-def _view(view: type[V], row: Record, /, **other: Any) -> V:
-    """What a view shows of a row: the columns of the same names, but for what is given."""
-    names: tuple[str, ...] = _shown(view)  # type: ignore[arg-type] # classes are hashable
-    shown = {name: getattr(row, name) for name in names if name not in other}
-    return view(**shown, **other)
-
-
-@cache
-def _shown(view: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(view))
+    return view(GoldView, row, earlier=earlier)

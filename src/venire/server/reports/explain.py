@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from venire.engine import Scheduler
 from venire.errors import Archived, FileError, InputError, MissingExtra, NotFound, StateError
 from venire.events import Arrived, Assigned, Closed, Event, Observed, Sufficed, Withdrawn
-from venire.model import Assignment, ExitReason, ItemStatus
+from venire.model import ExitReason, ItemStatus
 from venire.server.messages import Alternative, Belief, Enough, Explanation, Given
 from venire.server.reports.event_json import exit_view, label_view, number
 from venire.server.settings import of_body
@@ -112,7 +112,7 @@ class AssignmentSearch:
         except (Stopped, StateError, InputError):  # too long, or another version decided otherwise
             self.beliefs = []
             given = [row for row in rows if row.kind == "assigned"]
-            return [made for row in given for made in self._from_log(row)], False
+            return [made for row in given for made in self._given(row)], False
 
     def _first_event(self) -> int:
         """The first event of the slot in which the item arrived, by bisection."""
@@ -174,7 +174,7 @@ class AssignmentSearch:
                 if row.kind in _MOVING_BELIEFS:
                     n = self._believe(engine, row)
                 else:
-                    found += self._given(engine, row)
+                    found += self._given(row, engine)
         finally:
             if engine is not None:
                 engine.dissolve()
@@ -245,37 +245,27 @@ class AssignmentSearch:
         if self._stop.is_set() or self._seconds() > self._until:
             raise Stopped
 
-    def _given(self, engine: Scheduler, row: EventRow) -> list[Given]:
-        """What the engine saw just before it assigned the item."""
-        scale, made = self._scale(row.at), []
-        engine.advance(row.slot)
-        engine.drain()
-        price = None if engine.price is None else engine.price * scale
+    def _given(self, row: EventRow, engine: Scheduler | None = None) -> list[Given]:
+        """What the engine saw just before it assigned the item; without it, what the log says."""
+        scale, price, made = self._scale(row.at), None, []
+        if engine is not None:
+            engine.advance(row.slot)
+            engine.drain()
+            price = None if engine.price is None else engine.price * scale
         [event] = decode([row])
         assert isinstance(event, Assigned)
         went = {b.item: str(b.labeler) for b in event.assignments}
-        for a in self._assigned(row):
+        for a in event.assignments:
+            if a.item != self._item.id:
+                continue
             others = [
                 Alternative(name, _scaled(gain, scale), went.get(name))
-                for name, gain in engine.ranking(a.labeler, OTHERS + 1)
+                for name, gain in (engine.ranking(a.labeler, OTHERS + 1) if engine else ())
                 if name != a.item
             ][:OTHERS]
             gain = _scaled(a.gain, scale)
             made.append(Given(row.n + 1, a.slot, row.at, a.labeler, gain, price, tuple(others)))
         return made
-
-    def _from_log(self, row: EventRow) -> list[Given]:
-        """What the log itself says, without prices and alternatives."""
-        scale = self._scale(row.at)
-        return [
-            Given(row.n + 1, a.slot, row.at, a.labeler, _scaled(a.gain, scale), None, ())
-            for a in self._assigned(row)
-        ]
-
-    def _assigned(self, row: EventRow) -> list[Assignment]:
-        [event] = decode([row])
-        assert isinstance(event, Assigned)
-        return [a for a in event.assignments if a.item == self._item.id]
 
     def _scale(self, at: float) -> float:
         """The delay cost at that time, the unit of weights."""

@@ -31,7 +31,7 @@ from venire.estimators.streaming.estimator import Streaming
 from venire.labels import LabelTable
 from venire.model import ItemStatus
 from venire.server.reports.event_json import number
-from venire.server.store import LabelRow, Storage
+from venire.server.store import Storage
 
 if TYPE_CHECKING:
     from venire.estimators.dependence import Families
@@ -47,6 +47,9 @@ LABELS: Final = 20_000
 CACHE_SECONDS: Final = 10.0
 
 Span = tuple[float | None, float | None, float | None]
+
+#: An item, who labelled it, and what was said.
+Said = tuple[str, str, str]
 
 #: Fewer labels than this say nothing.
 MIN_LABELS: Final = 10
@@ -92,7 +95,6 @@ class Skills:
         self._busy = asyncio.Lock()
 
     def forget(self, stream: str) -> None:
-        """Drop the report of a deleted stream."""
         self._kept.pop(stream, None)
 
     def latest(self, live: LiveStream) -> dict[str, Skill]:
@@ -131,21 +133,21 @@ def _measured(
 ) -> Report:
     labels = storage.recent_labels(stream, 0.0, limit=LABELS)
     gold = storage.gold_of(stream, {row.item for row in labels})
-    return measure(labels, classes, gold, families)
+    rows = [(row.item, row.labeler, row.said) for row in reversed(labels)]
+    return measure(rows, classes, gold, families)
 
 
 def measure(
-    labels: list[LabelRow],
+    rows: Sequence[Said],
     classes: tuple[str, ...],
     gold: dict[str, str] | None = None,
     families: Families | None = None,
 ) -> Report:
-    """Skills, 90 % intervals, drift, clones and families by labels, newest first, and gold.
+    """Skills, 90 % intervals, drift, clones and families by labels, in their order, and gold.
 
     Items with one label and no gold say nothing about a skill. Fitted with the others they move it,
     and with gold their number makes its interval narrow where it is wrong.
     """
-    rows = [(row.item, row.labeler, row.said) for row in reversed(labels)]
     names, agreed = {row[1] for row in rows}, agreements(rows)
     counts = Counter(row[0] for row in rows)
     telling = [row for row in rows if counts[row[0]] > 1 or (gold and row[0] in gold)]
@@ -174,7 +176,7 @@ def measure(
     return Report(found, fitted.relations_)
 
 
-def agreements(rows: Iterable[tuple[str, str, str]]) -> dict[str, float]:
+def agreements(rows: Iterable[Said]) -> dict[str, float]:
     """How often another labeler of an item says the same, by labeler; of those with others.
 
     >>> rows = [("a", "ann", "yes"), ("a", "bob", "yes"), ("a", "cat", "no"), ("b", "ann", "no")]
@@ -206,30 +208,15 @@ def warm_up(classes: tuple[str, ...]) -> None:
 
     >>> warm_up(("yes", "no"))
     """
-    labels = [
+    rows = [
         (f"item {n}", f"labeler {k}", classes[(n // 2 + (n % 9 == k)) % 2])  # seldom wrong, in turn
         for n in range(3 * MIN_LABELS)
         for k in range(3)
-    ]
-    rows = [
-        LabelRow(
-            stream="",
-            item=item,
-            labeler=labeler,
-            said=said,
-            at=0.0,
-            slot=0,
-            late=False,
-            lead_seconds=None,
-            source="",
-        )
-        for item, labeler, said in labels
     ]
     measure(rows, classes)
 
 
 def _spans(fitted: Auto) -> dict[str, Span]:
-    """Skill and interval of each labeler."""
     spans = zip(fitted.competences_.tolist(), implied_intervals(fitted).tolist(), strict=True)
     return {
         str(name): (number(skill), number(low), number(high))
@@ -237,7 +224,7 @@ def _spans(fitted: Auto) -> dict[str, Span]:
     }
 
 
-def _drifting(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> set[str]:
+def _drifting(rows: list[Said], classes: tuple[str, ...]) -> set[str]:
     """The labelers with a drift alarm, by the labels in order of arrival."""
     stream = Streaming(classes=classes, repeats="first")
     for first in range(0, len(rows), 200):

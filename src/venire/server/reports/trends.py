@@ -92,7 +92,6 @@ class Trends:
         return view
 
     def forget(self, stream: str) -> None:
-        """Drop the trends of a deleted stream."""
         self._kept.pop(stream, None)
 
 
@@ -338,58 +337,40 @@ def rates_over(
 
 
 def _class_rates(found: Audited, of: str, classes: int, level: float) -> ClassRates:
-    said, sure = found.verdicts, found.confidences
+    said, sure, passed_over = found.verdicts, found.confidences, found.passed_over
     scores = {x: p if said[x] == of else (1 - p) / (classes - 1) for x, p in sure.items()}
     other = ""  # no class has this name
-    missed = {item: other if said[item] == of else of for item in found.passed_over}
-    hits = {item: of if said[item] == of else other for item in found.passed_over}
+    missed = {item: other if said[item] == of else of for item in passed_over}
+    hits = {item: of if said[item] == of else other for item in passed_over}
+    none, all_of = dict.fromkeys(passed_over, other), dict.fromkeys(passed_over, of)
 
-    def view(rate: Any, low: Mapping[str, str], high: Mapping[str, str]) -> RateView:
-        return _worst(rate, found, of, scores, level, low, high)
-
-    return ClassRates(
-        view(
-            share_of, dict.fromkeys(found.passed_over, other), dict.fromkeys(found.passed_over, of)
-        ),
-        view(precision_of, missed, hits),
-        view(recall_of, missed, hits),
-    )
-
-
-def _worst(
-    rate: Any,
-    found: Audited,
-    of: str,
-    scores: Mapping[str, float],
-    level: float,
-    low: Mapping[str, str],
-    high: Mapping[str, str],
-) -> RateView:
-    """A rate; each end as if those that were passed over spoke against it."""
-
-    def made(more: Mapping[str, str]) -> Rate:
+    def made(rate: Any, more: Mapping[str, str]) -> dict[str, Any]:
         gold = found.gold | dict(more)
         chances = {item: found.drawn[item] for item in gold}
         even = len(set(chances.values())) < 2
-        made: Rate = rate(found.verdicts, gold, of, scores, None if even else chances, level)
-        return made
+        made: Rate = rate(said, gold, of, scores, None if even else chances, level)
+        return made.record()
 
-    best = made({})
-    ends = (made(low), made(high)) if found.passed_over else (best, best)
-    told = best.record() | {"low": ends[0].record()["low"], "high": ends[1].record()["high"]}
-    only = told["gold_only"]
-    alone = (only["low"], only["high"])
-    if found.passed_over:
-        alone = ends[0].record()["gold_only"]["low"], ends[1].record()["gold_only"]["high"]
-    return RateView(
-        told["estimate"],
-        told["low"],
-        told["high"],
-        level,
-        IntervalView(only["estimate"], *alone),
-        told["worth"],
-        told["gold"],
-        told["items"],
+    def worst(rate: Any, low: Mapping[str, str], high: Mapping[str, str]) -> RateView:
+        """A rate; each end as if those that were passed over spoke against it."""
+        best = made(rate, {})
+        least, most = (made(rate, low), made(rate, high)) if passed_over else (best, best)
+        only = best["gold_only"]["estimate"], least["gold_only"]["low"], most["gold_only"]["high"]
+        return RateView(
+            best["estimate"],
+            least["low"],
+            most["high"],
+            level,
+            IntervalView(*only),
+            best["worth"],
+            best["gold"],
+            best["items"],
+        )
+
+    return ClassRates(
+        worst(share_of, none, all_of),
+        worst(precision_of, missed, hits),
+        worst(recall_of, missed, hits),
     )
 
 

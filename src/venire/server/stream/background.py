@@ -8,6 +8,7 @@ touches it.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -48,26 +49,22 @@ WORKERS: Final = 3
 MAX_EXPLANATIONS, MAX_REPLAYS = 8, 4
 
 
-class OneThread:
-    """A thread for long work, with a bounded queue."""
+class Threads(ThreadPoolExecutor):
+    """Threads for one kind of work; with `most`, no more than this may run or wait."""
 
-    def __init__(self, what: str, most: int) -> None:
+    def __init__(self, what: str, threads: int = 1, most: float = math.inf) -> None:
+        super().__init__(threads, f"venire-{what}")
         self._what, self._most, self._count = what, most, 0
-        self._pool = ThreadPoolExecutor(1, f"venire-{what}")
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def __call__(self, work: Callable[..., T], *args: Any) -> T:
         """Do it when it is its turn; `TooMuch` if too many are waiting."""
         if self._count >= self._most:
             raise TooMuch(f"{self._count} {self._what} are in progress, the limit", retry_after=2)
         self._count += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            return await asyncio.get_running_loop().run_in_executor(self, work, *args)
         finally:
             self._count -= 1
-
-    def shutdown(self, wait: bool, cancel_futures: bool) -> None:
-        """Accept no more work."""
-        self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 
 
 class ThreadPools:
@@ -75,49 +72,21 @@ class ThreadPools:
 
     def __init__(self, on_idle: Callable[[LiveStream], None]) -> None:
         self._on_idle = on_idle
-        self._readers = ThreadPoolExecutor(READERS, "venire-reader")
-        self._keepers = ThreadPoolExecutor(KEEPERS, "venire-keeper")
-        self._steppers = ThreadPoolExecutor(STEPPERS, "venire-stepper")
-        self._loaders = ThreadPoolExecutor(LOADERS, "venire-loader")
-        self._compilers = ThreadPoolExecutor(COMPILERS, "venire-compiler")
-        self._workers = ThreadPoolExecutor(WORKERS, "venire-worker")
-        self._explainer = OneThread("explanations", MAX_EXPLANATIONS)
-        self._replayer = OneThread("replays", MAX_REPLAYS)
-        self._teacher = ThreadPoolExecutor(1, "venire-teacher")
+        self.read = Threads("reader", READERS)
+        self.keep = Threads("keeper", KEEPERS)
+        self.compute = Threads("worker", WORKERS)
+        self.load = Threads("loader", LOADERS)
+        self.learn = Threads("teacher")  # one student at a time
+        self.explain = Threads("explanations", most=MAX_EXPLANATIONS)
+        self.replay = Threads("replays", most=MAX_REPLAYS)
+        self._steppers = Threads("stepper", STEPPERS)
+        self._compilers = Threads("compiler", COMPILERS)
         self._warm: dict[tuple[str, str, int], asyncio.Future[None]] = {}
         self._compiling = 0.0, 0  # since when, and how many functions were compiled before
-
-    async def read(self, method: Callable[..., T], *args: Any) -> T:
-        """Read from the store, in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, method, *args)
-
-    async def keep(self, method: Callable[..., T], *args: Any) -> T:
-        """Do what keeps the store, or the streams of it that are ours, in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._keepers, method, *args)
-
-    async def compute(self, method: Callable[..., T], *args: Any) -> T:
-        """Do heavy work, in a thread that no request reads with."""
-        return await asyncio.get_running_loop().run_in_executor(self._workers, method, *args)
-
-    async def load(self, method: Callable[..., T], *args: Any) -> T:
-        """Load a stream, beside others."""
-        return await asyncio.get_running_loop().run_in_executor(self._loaders, method, *args)
-
-    async def learn(self, method: Callable[..., T], *args: Any) -> T:
-        """Teach a student, one at a time: however many there are, streams are loaded meanwhile."""
-        return await asyncio.get_running_loop().run_in_executor(self._teacher, method, *args)
 
     async def scan(self, many: bool, method: Callable[..., T], *args: Any) -> T:
         """Go through the contents of a request: directly, or in a thread if there are many."""
         return await asyncio.to_thread(method, *args) if many else method(*args)
-
-    async def explain(self, search: Callable[[], T]) -> T:
-        """Search the log, in the one thread for that; `TooMuch` if too many are waiting."""
-        return await self._explainer.run(search)
-
-    async def replay(self, work: Callable[[], T]) -> T:
-        """Replay many labels, in the one thread for that: no explanation waits for it."""
-        return await self._replayer.run(work)
 
     def run_exclusively(
         self, live: LiveStream, work: Callable[[], T], then: Callable[[T], None] | None = None
@@ -188,12 +157,10 @@ class ThreadPools:
 
     def close(self) -> None:
         """Accept no more work; what is running continues to its end."""
-        for pool in (self._readers, self._keepers, self._steppers, self._workers):
+        for pool in (self.read, self.keep, self.compute, self._steppers, self.explain):
             pool.shutdown(wait=False)
-        for pool in (self._loaders, self._compilers, self._teacher):
+        for pool in (self.load, self.learn, self.replay, self._compilers):
             pool.shutdown(wait=False, cancel_futures=True)
-        for queue in (self._explainer, self._replayer):
-            queue.shutdown(wait=False, cancel_futures=queue is self._replayer)
 
 
 def _kind(settings: StreamSettings) -> tuple[str, str, int]:

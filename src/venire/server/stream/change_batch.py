@@ -87,7 +87,6 @@ class Batch:
         self.earlier.append(part)
 
     def parts(self) -> list[Batch]:
-        """The transactions, in order."""
         return [*self.earlier, self]
 
     @property
@@ -120,13 +119,11 @@ class LogPosition:
         self._more: asyncio.Event | None = None
 
     def advance(self, event: int, exit: int, revision: int) -> None:
-        """Advance to these numbers, which are on disk now."""
         self.event, self.exit = max(self.event, event), max(self.exit, exit)
         self.revision = max(self.revision, revision)
         self.notify()
 
     def notify(self) -> None:
-        """Wake all waiters."""
         if self._more is not None:
             self._more.set()
             self._more = None

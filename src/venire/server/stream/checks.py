@@ -223,7 +223,6 @@ class FollowUps:
         self.left: list[tuple[str, Verdict, int]] = []  # follow-ups whose originals do not know
 
     def send(self, follow_up: str, original: str, verdict: Verdict, labels: int) -> None:
-        """An item is sent back."""
         self.original[follow_up], self.latest[original] = original, follow_up
         self.waiting[original] = SentBack(follow_up, verdict, labels)
 
@@ -361,7 +360,6 @@ class KnownGold(NamedTuple):
 
     @classmethod
     def nothing(cls) -> KnownGold:
-        """Before the store was asked."""
         return cls({}, {}, set(), set(), set())
 
 
@@ -519,8 +517,7 @@ def answer_audit(
     if lease.item in known and known[lease.item].label != said:
         was = known[lease.item].label
         raise Conflict(f"item {lease.item!r} was audited as {was!r} meanwhile")
-    made = Answer(live.name, lease.item, lease.labeler, said, False, expired, moment.wall)
-    end_lease(live, lease, made, batch, moment)
+    made = end_lease(live, lease, said, batch, moment, expired=expired)
     lead = lease.lead(moment.now)
     if lead is not None:
         live.lead_times.add(lease.labeler, lead)

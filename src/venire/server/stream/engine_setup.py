@@ -252,7 +252,6 @@ class StreamPupil:
 
 
 def _silent(live: LiveStream, student: Student) -> Iterable[str]:
-    """The open items of which it has said nothing."""
     voices = frozenset(student.voices)
     return (name for name, entry in live.open.items() if voices.isdisjoint(entry.labels))
 

@@ -348,7 +348,6 @@ class Waiter:
         self.future: asyncio.Future[Offer | None] = asyncio.get_running_loop().create_future()
 
     def give(self, what: Offer | None) -> None:
-        """Wake the waiter."""
         if not self.future.done():
             self.future.set_result(what)
 
@@ -395,12 +394,10 @@ class WaitingRoom:
         return waiter.given
 
     def serve(self, waiter: Waiter, what: Offer | None) -> None:
-        """Serve a waiter, which leaves the room."""
         self._waiters.pop(waiter, None)
         waiter.give(what)
 
     def dismiss(self) -> None:
-        """Dismiss all waiters with nothing."""
         for waiter in self:
             self.serve(waiter, None)
 
@@ -439,7 +436,6 @@ class Offers:
         self._woken: set[str] = set()
 
     def room(self, name: str) -> WaitingRoom:
-        """The requests that wait for work in a stream."""
         return self._rooms.setdefault(name, WaitingRoom())
 
     def wake(self, name: str) -> None:
@@ -483,12 +479,10 @@ class Offers:
         return bool(granted)
 
     def dismiss(self, name: str) -> None:
-        """Dismiss everyone who waits for a deleted stream."""
         self._woken.discard(name)
         if name in self._rooms:
             self._rooms.pop(name).dismiss()
 
     def dismiss_all(self) -> None:
-        """Dismiss everyone who waits: the service stops."""
         for room in self._rooms.values():
             room.dismiss()

@@ -228,27 +228,12 @@ def _accept_new(
     late_ones = [k for k in places if rows[k][0] not in live.open]
     refused = _observe(live, rows, open_ones)
     live.collect(batch, moment)
-    slot, name, wall, taken = live.engine.slot, live.name, moment.wall, Counter[str]()
+    wall, taken = moment.wall, Counter[str]()
     for k in open_ones:
         if k not in refused:
-            item, labeler, said, sure, why = rows[k]
+            item, labeler, said, *_ = rows[k]
             lead = _end_lease_of(live, item, labeler, said, batch, moment) if live.leases else None
-            batch.labels.append(
-                _label_row(
-                    stream=name,
-                    item=item,
-                    labeler=labeler,
-                    said=said,
-                    at=wall,
-                    slot=slot,
-                    late=False,
-                    lead_seconds=lead,
-                    source=source,
-                    key=batch.key,
-                    confidence=sure,
-                    rationale=why,
-                )
-            )
+            batch.labels.append(_row(live, rows[k], lead, False, source, batch.key, wall))
             live.open[item].labels[labeler] = said
             live.heard(item, labeler, said)
             taken[labeler] += 1
@@ -260,6 +245,32 @@ def _accept_new(
     live.collect(batch, moment)
     live.statistics.count_labels(0, len(open_ones) - len(refused), moment.now)
     return refused
+
+
+def _row(
+    live: LiveStream,
+    row: Row,
+    lead: float | None,
+    late: bool,
+    source: str,
+    key: str | None,
+    at: float,
+) -> LabelRow:
+    item, labeler, said, sure, why = row
+    return _label_row(
+        stream=live.name,
+        item=item,
+        labeler=labeler,
+        said=said,
+        at=at,
+        slot=live.engine.slot,
+        late=late,
+        lead_seconds=lead,
+        source=source,
+        key=key,
+        confidence=sure,
+        rationale=why,
+    )
 
 
 def _observe(live: LiveStream, rows: Sequence[Row], places: list[int]) -> dict[int, str]:
@@ -283,8 +294,7 @@ def _end_lease_of(
     lease = live.leases.of_pair(item, labeler)
     if lease is None:
         return None
-    late = item not in live.open
-    end_lease(live, lease, _answer(live, lease, said, late, False, moment), batch, moment)
+    end_lease(live, lease, said, batch, moment, late=item not in live.open)
     return lease.lead(moment.now)
 
 
@@ -302,28 +312,13 @@ def _record_late(
     live: LiveStream, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
 ) -> None:
     """Record a label for an item that has left, after the engine has seen it."""
-    item, labeler, said, sure, why = row
+    item, labeler, said, *_ = row
     _end_lease_of(live, item, labeler, said, batch, moment)
     gone = live.exited.get(item)
     if gone is not None:
         gone.labels[labeler] = said
     live.late.put((item, labeler), said)
-    batch.labels.append(
-        LabelRow(
-            stream=live.name,
-            item=item,
-            labeler=labeler,
-            said=said,
-            at=moment.wall,
-            slot=live.engine.slot,
-            late=True,
-            lead_seconds=lead,
-            source=source,
-            key=batch.key,
-            confidence=sure,
-            rationale=why,
-        )
-    )
+    batch.labels.append(_row(live, row, lead, True, source, batch.key, moment.wall))
     record = live.labelers.record(labeler)
     record.labels += 1
     record.late += 1
@@ -344,36 +339,18 @@ def answer(
     The label must have been classified as acceptable. `seconds` is how long the labeler says it
     took; no more than since the lease began.
     """
-    item, labeler, said, sure, why = row
+    item, labeler, said, *_ = row
     entry, late = live.open.get(item), item not in live.open
-    lead = lease.lead(moment.now)
-    if lead is not None and seconds is not None:
-        lead = min(lead, seconds)
-    made = _answer(live, lease, said, late, expired, moment)
+    lead = lease.lead(moment.now, seconds)
     if entry is not None:
         live.engine.observe(row.label())
         live.heard(item, labeler, said)
         entry.labels[labeler] = said
         entry.holders -= {labeler}
-        batch.labels.append(
-            LabelRow(
-                stream=live.name,
-                item=item,
-                labeler=labeler,
-                said=said,
-                at=moment.wall,
-                slot=live.engine.slot,
-                late=False,
-                lead_seconds=lead,
-                source="lease",
-                key=batch.key,
-                confidence=sure,
-                rationale=why,
-            )
-        )
+        batch.labels.append(_row(live, row, lead, False, "lease", batch.key, moment.wall))
         live.labelers.touch(labeler, moment.now).labels += 1
         live.statistics.count_labels(0, 1, moment.now)
-    end_lease(live, lease, made, batch, moment)
+    made = end_lease(live, lease, said, batch, moment, late, expired)
     _end_lease_of(live, item, labeler, said, batch, moment)  # it may hold the item a second time
     if entry is None:
         take_late(live, row, lead, "lease", batch, moment)
@@ -396,9 +373,7 @@ def answer_again(
     """Accept the answer of a labeler who was asked again: it is no label (see `Repeats`)."""
     item, labeler, said, confidence, _ = row
     before = lease.again or ""
-    lead = lease.lead(moment.now)
-    if lead is not None and seconds is not None:
-        lead = min(lead, seconds)
+    lead = lease.lead(moment.now, seconds)
     live.engine.repeat(item, labeler, before, said)
     batch.repeats.append(
         RepeatRow(
@@ -419,8 +394,7 @@ def answer_again(
     record = live.labelers.touch(labeler, moment.now)
     record.repeats += 1
     record.same += said == before
-    made = _answer(live, lease, said, False, expired, moment)
-    end_lease(live, lease, made, batch, moment)
+    made = end_lease(live, lease, said, batch, moment, expired=expired)
     if lead is not None:
         live.lead_times.add(labeler, lead)
     live.collect(batch, moment)
@@ -433,21 +407,20 @@ def answer_existing(
 ) -> Answer:
     """The answer to a lease whose label was already sent without it."""
     late = lease.again is None and lease.item not in live.open
-    made = _answer(live, lease, said, late, expired, moment)
-    end_lease(live, lease, made, batch, moment)
-    return made
-
-
-def _answer(
-    live: LiveStream, lease: HeldLease, said: str, late: bool, expired: bool, moment: Moment
-) -> Answer:
-    return Answer(live.name, lease.item, lease.labeler, said, late, expired, moment.wall)
+    return end_lease(live, lease, said, batch, moment, late, expired)
 
 
 def end_lease(
-    live: LiveStream, lease: HeldLease, made: Answer, batch: Batch, moment: Moment
-) -> None:
-    """End a lease that has its label."""
+    live: LiveStream,
+    lease: HeldLease,
+    said: str,
+    batch: Batch,
+    moment: Moment,
+    late: bool = False,
+    expired: bool = False,
+) -> Answer:
+    """End a lease that has its label; the answer, which is kept."""
+    made = Answer(live.name, lease.item, lease.labeler, said, late, expired, moment.wall)
     if live.leases.get(lease.token_hash) is lease:
         live.leases.pop(lease)
     entry = live.open.get(lease.item)
@@ -458,6 +431,7 @@ def end_lease(
     batch.ends.append(
         LeaseEnd(lease.token_hash, LeaseStatus.DONE, moment.wall, compact(kept), batch.key)
     )
+    return made
 
 
 def _refused(code: str, message: str) -> Outcome:

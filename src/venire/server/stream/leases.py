@@ -49,9 +49,11 @@ class HeldLease:
     of_open: bool = True
     again: str | None = None
 
-    def lead(self, now: float) -> float | None:
-        """Seconds since it was given, if known."""
-        return None if self.given is None else now - self.given
+    def lead(self, now: float, most: float | None = None) -> float | None:
+        """Seconds since it was given, if known; no more than `most`."""
+        if self.given is None:
+            return None
+        return now - self.given if most is None else min(now - self.given, most)
 
     def row(self, stream: str, key: str | None = None) -> LeaseRow:
         """The row in the store; `key` is the id of the API key that asked for it."""
@@ -96,11 +98,9 @@ class Leases:
         return iter(self._of.values())
 
     def get(self, token_hash: str) -> HeldLease | None:
-        """The lease of a token, if it is open."""
         return self._of.get(token_hash)
 
     def of_pair(self, item: str, labeler: str) -> HeldLease | None:
-        """The lease of a labeler for an item, if it is open."""
         return self._pairs.get((item, labeler))
 
     def holds(self, labeler: str) -> int:
@@ -109,7 +109,6 @@ class Leases:
 
     @property
     def in_flight(self) -> int:
-        """How many leases are for open items."""
         return sum(self._holds.values())
 
     def add(self, lease: HeldLease) -> None:
@@ -135,7 +134,6 @@ class Leases:
         heapq.heappush(self._ends, (lease.end, token_hash))
 
     def pop(self, lease: HeldLease) -> None:
-        """End a lease."""
         del self._of[lease.token_hash], self._index[lease.token_hash]
         del self._pairs[lease.item, lease.labeler]
         if lease.again is not None:
@@ -252,13 +250,13 @@ class LeaseIndex:
         self.lapsed: RecentDict[str, tuple[str, HeldLease]] = RecentDict(REMEMBERED)
 
     def forget(self, stream: str) -> None:
-        """Drop the leases of a deleted stream."""
-        for token in [token for token, name in self.streams.items() if name == stream]:
-            del self.streams[token]
-        for token in [token for token, made in self.answers.items() if made.stream == stream]:
-            del self.answers[token]
-        for token in [token for token, (name, _) in self.lapsed.items() if name == stream]:
-            del self.lapsed[token]
+        gone = [token for token, name in self.streams.items() if name == stream]
+        gone += [token for token, made in self.answers.items() if made.stream == stream]
+        gone += [token for token, (name, _) in self.lapsed.items() if name == stream]
+        for token in gone:
+            self.streams.pop(token, None)
+            self.answers.pop(token, None)
+            self.lapsed.pop(token, None)
 
     def clear(self) -> None:
         """Drop everything; it is in the store."""
@@ -313,7 +311,6 @@ class Labelers(dict[str, LabelerRecord]):
             record.capacity, record.kind, record.price = member.capacity, member.kind, member.price
 
     def record(self, name: str) -> LabelerRecord:
-        """The record of a labeler, added if it is new."""
         return self.setdefault(name, LabelerRecord())
 
     @property

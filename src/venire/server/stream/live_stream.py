@@ -169,7 +169,6 @@ class LiveStream:
         )
 
     def check_writable(self) -> None:
-        """`StateError` if it is archived."""
         if self.status == StreamStatus.ARCHIVED:
             raise StateError(
                 f"stream {self.name!r} is archived, and can only be read: restore it first"
@@ -425,7 +424,6 @@ class LiveStream:
     # items
 
     def arrive(self, rows: list[ItemRow], batch: Batch, moment: Moment) -> None:
-        """Add new items."""
         cost = self.settings.delay_cost
         entries = [OpenItem.of(row, _item(row, row.weight / cost), moment.now) for row in rows]
         self.engine.arrive([entry.item for entry in entries])
@@ -457,7 +455,6 @@ class LiveStream:
 
     @property
     def voices(self) -> frozenset[str]:
-        """The labelers that are the student's."""
         return self.pupil.voices(self.settings)
 
     @property
@@ -466,7 +463,6 @@ class LiveStream:
         return self.settings.trusted
 
     def posterior(self, item: str) -> dict[str, float]:
-        """The posterior probability of each class for an open item."""
         return {str(name): p for name, p in self.engine.posterior(item).items()}
 
 

@@ -83,7 +83,6 @@ class Rate:
         self._bins: deque[tuple[int, int]] = deque()
 
     def add(self, now: float, count: int = 1) -> None:
-        """Count `count` more."""
         second = int(now)
         if self._bins and self._bins[-1][0] == second:
             count += self._bins.pop()[1]

@@ -9,7 +9,6 @@ from tests.unit.server.support import bench, running
 from venire.errors import NotFound
 from venire.server import Lease, ServiceSettings
 from venire.server.reports.skill_report import Report, measure
-from venire.server.store import LabelRow
 
 
 @running
@@ -126,7 +125,7 @@ async def test_insights_are_the_same_after_a_restart() -> None:
 def test_intervals_drift_and_clones_are_measured_from_labels() -> None:
     rng = random.Random(0)
     skills = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.75, "e": 0.8, "f": 0.75}
-    rows: list[LabelRow] = []
+    rows: list[tuple[str, str, str]] = []
     for k in range(1500):
         truth = rng.choice(["spam", "ok"])
         other = "ok" if truth == "spam" else "spam"
@@ -134,21 +133,8 @@ def test_intervals_drift_and_clones_are_measured_from_labels() -> None:
         said["copy of c"] = said["c"]
         if k > 700:
             said["a"] = rng.choice(["spam", "ok"])
-        rows += [
-            LabelRow(
-                stream="posts",
-                item=f"p{k}",
-                labeler=m,
-                said=x,
-                at=float(k),
-                slot=k,
-                late=False,
-                lead_seconds=None,
-                source="bulk",
-            )
-            for m, x in said.items()
-        ]
-    report = measure(rows[::-1], ("spam", "ok"))
+        rows += [(f"p{k}", m, x) for m, x in said.items()]
+    report = measure(rows, ("spam", "ok"))
     found = report.skills
     low, high = found["b"].low, found["b"].high
     assert low is not None
@@ -162,8 +148,7 @@ def test_intervals_drift_and_clones_are_measured_from_labels() -> None:
 
 def test_of_few_labels_nothing_is_said() -> None:
     assert measure([], ("spam", "ok")) == Report({})
-    two = [("a", "ann", "ok"), ("a", "bob", "ok"), ("b", "ann", "ok"), ("b", "bob", "spam")]
-    rows = [LabelRow.load(["s", *row, 0.0, 0, False, None, "lease"]) for row in two]
+    rows = [("a", "ann", "ok"), ("a", "bob", "ok"), ("b", "ann", "ok"), ("b", "bob", "spam")]
     found = measure(rows, ("spam", "ok")).skills
     assert {name: (s.skill, s.agreement) for name, s in found.items()} == {
         "ann": (None, 0.5),
@@ -175,21 +160,20 @@ def test_items_that_one_labeler_labelled_do_not_move_skills() -> None:
     """With gold of some, they made intervals narrow where they were wrong."""
     rng = random.Random(0)
     skills, classes = {"ann": 0.93, "bob": 0.82, "cat": 0.85, "dan": 0.7}, ("ok", "toxic", "threat")
-    shared, alone, gold = list[LabelRow](), list[LabelRow](), dict[str, str]()
+    shared, alone = list[tuple[str, str, str]](), list[tuple[str, str, str]]()
+    gold = dict[str, str]()
     for n in range(1600):
         truth = rng.choices(classes, [0.66, 0.30, 0.04])[0]
         for name in rng.sample(list(skills), 2 if n < 350 else 1):
             right = rng.random() < skills[name]
             label = truth if right else rng.choice([x for x in classes if x != truth])
-            row = LabelRow.load(["s", f"i{n}", name, label, float(n), n, False, None, "lease"])
-            (shared if n < 350 else alone).append(row)
+            (shared if n < 350 else alone).append((f"i{n}", name, label))
         if n < 350 and rng.random() < 0.35:
             gold[f"i{n}"] = truth
-    stranger = LabelRow.load(["s", "i1599", "eve", "ok", 1600.0, 1600, False, None, "lease"])
-    alone = [row for row in alone if row.item != "i1599"] + [stranger]
-    found = measure((shared + alone)[::-1], classes, gold).skills
+    alone = [row for row in alone if row[0] != "i1599"] + [("i1599", "eve", "ok")]
+    found = measure(shared + alone, classes, gold).skills
     assert found["eve"].skill is None
-    for name, told in measure(shared[::-1], classes, gold).skills.items():
+    for name, told in measure(shared, classes, gold).skills.items():
         assert (found[name].skill, found[name].low, found[name].high) == (
             told.skill,
             told.low,

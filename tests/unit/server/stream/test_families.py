@@ -18,7 +18,6 @@ from venire.server.pages.setting_fields import groups_of
 from venire.server.reports.replays import events_of
 from venire.server.reports.skill_report import measure
 from venire.server.settings import StreamSettings, as_body, changed, of_body
-from venire.server.store import LabelRow
 
 NAMES = ("llama-a", "llama-b", "llama-c", "ann", "bob")
 KIN = dict.fromkeys(NAMES[:3], "llama")
@@ -65,21 +64,7 @@ def test_the_form_has_the_field_also_where_it_is_empty() -> None:
 
 def test_the_skills_are_those_of_one_fit_of_auto() -> None:
     rows = said(60)
-    labels = [
-        LabelRow(
-            stream="s",
-            item=item,
-            labeler=labeler,
-            said=said,
-            at=0.0,
-            slot=0,
-            late=False,
-            lead_seconds=None,
-            source="bulk",
-        )
-        for item, labeler, said in reversed(rows)
-    ]
-    report = measure(labels, ("spam", "ok"), {}, KIN)
+    report = measure(rows, ("spam", "ok"), {}, KIN)
     table = LabelTable.from_rows(rows, classes=("spam", "ok"))
     fitted = Auto(KIN, threads=1).fit(table)
     assert report.relations == fitted.relations_ == panel_report(table, families=KIN).relations
