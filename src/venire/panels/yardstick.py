@@ -232,27 +232,22 @@ def against_truth(table: LabelTable, truth: NDArray[np.int64]) -> AgainstTruth:
     votes = None
     if correlation is not None:
         votes = compared / max(1 + (compared - 1) * correlation, 1e-9)
-    kappas, leaning = _kappas(table, truth, there), _leaning(table, truth, there)
-    return AgainstTruth(len(used), compared, correlation, votes, kappas, leaning)
-
-
-def _leaning(
-    table: LabelTable, truth: NDArray[np.int64], there: NDArray[np.bool_]
-) -> dict[Hashable, dict[Hashable, float]]:
-    """How much more often each labeler says a class than it is true of what it labelled."""
-    M, K = len(table.labelers), len(table.classes)
-    place = table.labeler[there].astype(np.int64) * (K + 1)
+    K = len(table.classes)  # a class that nobody said counts as one more
     said, right = (
-        np.bincount(place + np.minimum(k, K), minlength=M * (K + 1)).reshape(M, K + 1)
-        for k in (table.said[there], truth[table.item[there]])
+        np.bincount(who * (K + 1) + np.minimum(k, K), minlength=M * (K + 1)).reshape(M, K + 1)
+        for k in (table.said[there], truth[item])
     )
     given = said.sum(axis=1)
     more = (said - right)[:, :K] / np.maximum(given, 1)[:, None]
-    return {
-        name: dict(zip(table.classes, more[m].tolist(), strict=True))
-        for m, name in enumerate(table.labelers)
-        if given[m]
-    }
+    by_chance = (said * right).sum(axis=1) / np.maximum(given, 1) ** 2
+    agreed = np.bincount(who, ~wrong, minlength=M) / np.maximum(given, 1)
+    kappas: dict[Hashable, float | None] = dict.fromkeys(table.labelers)
+    leaning: dict[Hashable, dict[Hashable, float]] = {}
+    for m in np.flatnonzero(given).tolist():
+        leaning[table.labelers[m]] = dict(zip(table.classes, more[m].tolist(), strict=True))
+        if by_chance[m] < 1:
+            kappas[table.labelers[m]] = float((agreed[m] - by_chance[m]) / (1 - by_chance[m]))
+    return AgainstTruth(len(used), compared, correlation, votes, kappas, leaning)
 
 
 def _correlation(
@@ -274,23 +269,3 @@ def _correlation(
         return None, 0
     members = int((upper.any(axis=0) | upper.any(axis=1)).sum())
     return float(found[upper].mean()), members
-
-
-def _kappas(
-    table: LabelTable, truth: NDArray[np.int64], there: NDArray[np.bool_]
-) -> dict[Hashable, float | None]:
-    """Cohen's kappa of each labeler with the truth; a class that nobody said counts as one more."""
-    K = len(table.classes) + 1
-    kappas: dict[Hashable, float | None] = {}
-    for m, name in enumerate(table.labelers):
-        mine = there & (table.labeler == m)
-        said, right = table.said[mine], truth[table.item[mine]]
-        if not said.size:
-            kappas[name] = None
-            continue
-        by_chance = float(
-            (np.bincount(said, minlength=K) * np.bincount(right, minlength=K)).sum()
-        ) / (said.size**2)
-        agreed = float((said == right).mean())
-        kappas[name] = (agreed - by_chance) / (1 - by_chance) if by_chance < 1 else None
-    return kappas

@@ -29,7 +29,7 @@ import numpy as np
 
 from venire.events import Closed, GoldGiven, Observed, Withdrawn
 from venire.labels import LabelTable
-from venire.model import Label, Labeler
+from venire.model import Label
 from venire.student.student import MOST, UNTAUGHT, Taught, lessons, with_voices
 from venire.tools.arrays import Ints
 
@@ -202,11 +202,8 @@ class Seat:
         if found is None:
             return False
         self.taught, self.version = found, found.version
-        known = {who.id for who in self.scheduler.panel}
-        if found.ready and (self.scheduler.learning is None or self.student.voices[0] not in known):
-            for voice, skill in zip(self.student.voices, found.skills.tolist(), strict=True):
-                self.scheduler.join(Labeler(voice, skill))
-                self.scheduler.leave(voice)
+        if found.ready:
+            self.student.take_seats(self.scheduler, found)
         return True
 
     def _catch_up(self) -> None:

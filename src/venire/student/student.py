@@ -44,6 +44,7 @@ from venire.estimators.auto import Auto
 from venire.estimators.dependence import weighted_posteriors
 from venire.labels import LabelTable
 from venire.labels.table import keep_labels
+from venire.model import Labeler
 from venire.student.models import STRENGTHS, Features, Linear, Model, Rows, Seen, fit_model, rows_of
 from venire.tools.arrays import Bools, Floats, Ints
 
@@ -287,6 +288,17 @@ class Student:
 
     def _fit(self, rows: Rows, q: Floats, some: Bools, strength: float) -> Model:
         return fit_model(rows[np.flatnonzero(some)], q[some], self.model, strength)
+
+    def take_seats(self, engine: Scheduler, taught: Taught, fresh: bool = True) -> None:
+        """Put its voices on the panel, with their skills, `fresh` from a lesson or known before.
+
+        They are away there, so that nobody waits for them: they label without being asked.
+        """
+        known = {who.id for who in engine.panel}
+        for voice, skill in zip(self.voices, taught.skills.tolist(), strict=True):
+            if voice not in known or (fresh and engine.learning is None):
+                engine.join(Labeler(voice, skill))
+                engine.leave(voice)
 
     def join(self, scheduler: Scheduler, contents: Mapping[str, Any]) -> Seat:
         """A seat on the panel of a scheduler; `contents` are those of its items, by id."""

@@ -46,8 +46,8 @@ class Chart:
     """
 
     title: str
-    x: tuple[float, ...]
-    series: Mapping[str, tuple[float, ...]]
+    x: Sequence[float]
+    series: Mapping[str, Sequence[float]]
     unit: Unit
     high: float
     low: float = 0.0
@@ -172,8 +172,7 @@ def lines(
     """
     most = max((max(values) for values in series.values()), default=0.0)
     high = 1.0 if unit == "share" else max(most, 1e-6 if unit == "money" else 1.0)
-    kept = {name: tuple(values) for name, values in series.items()}
-    return Chart(title, tuple(x), kept, unit, high, low, over=over)
+    return Chart(title, x, series, unit, high, low, over=over)
 
 
 def mix_names(periods: Sequence[Period]) -> list[str]:
@@ -197,10 +196,9 @@ def mix_chart(
     own = {name: [mix.get(name, 0.0) for mix in mixes] for name in names[:SHOWN]}
     if names[SHOWN:]:
         sums = [sum(values) for values in zip(*own.values(), strict=True)]
-        rest = [max(0.0, 1 - total) if mix else 0.0 for total, mix in zip(sums, mixes, strict=True)]
-        own[OTHERS] = rest
-    kept = {name: tuple(values) for name, values in own.items()}
-    return Chart(title, tuple(x), kept, "share", 1.0, stacked=True)
+        pairs = zip(sums, mixes, strict=True)
+        own[OTHERS] = [max(0.0, 1 - total) if mix else 0.0 for total, mix in pairs]
+    return Chart(title, x, own, "share", 1.0, stacked=True)
 
 
 def trend_charts(periods: Sequence[Period]) -> list[Chart]:

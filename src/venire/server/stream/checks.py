@@ -37,7 +37,7 @@ from venire.server.messages import Answer, GoldIn, Outcome
 from venire.server.store import CheckRow, FollowRow, GoldRow, ItemRow, LabelRow, Storage
 from venire.server.store.contents import compact
 from venire.server.stream.change_batch import Batch
-from venire.server.stream.labels import end_lease
+from venire.server.stream.labels import ACCEPTED, EXISTS, end_lease, refused
 from venire.server.stream.leases import REMEMBERED, HeldLease, RecentDict
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class Repeats:
         )
 
 
-ACCEPTED, EXISTS, CORRECTED = Outcome("accepted"), Outcome("exists"), Outcome("corrected")
+CORRECTED = Outcome("corrected")
 
 
 class KnownGold(NamedTuple):
@@ -478,28 +478,24 @@ def _not_learned(outcome: Outcome, item: str) -> Outcome:
 
 
 def _classify(live: LiveStream, row: GoldIn, known: KnownGold, correct: bool) -> Outcome:
+    item = row.item
     if row.label not in live.classes:
-        classes = list(live.settings.classes)
-        message = f"got {row.label!r}, expected one of: {', '.join(classes)}"
-        return Outcome("refused", "unknown_class", message)
-    if row.item in known.withdrawn:
-        return Outcome(
-            "refused", "withdrawn", f"item {row.item!r} was withdrawn: it has no verdict"
-        )
-    if row.item in known.archived:
-        message = f"item {row.item!r} is archived: its verdict stays as it is"
-        return Outcome("refused", "archived", message)
-    if row.item not in live.open and row.item not in known.left:
-        return Outcome("refused", "unknown_item", f"there is no item {row.item!r}")
-    if row.item not in known.gold:
+        classes = ", ".join(live.settings.classes)
+        return refused("unknown_class", f"got {row.label!r}, expected one of: {classes}")
+    if item in known.withdrawn:
+        return refused("withdrawn", f"item {item!r} was withdrawn: it has no verdict")
+    if item in known.archived:
+        return refused("archived", f"item {item!r} is archived: its verdict stays as it is")
+    if item not in live.open and item not in known.left:
+        return refused("unknown_item", f"there is no item {item!r}")
+    if item not in known.gold:
         return ACCEPTED
-    before = known.gold[row.item].label
+    before = known.gold[item].label
     if before == row.label or correct:
         return EXISTS if before == row.label else CORRECTED
-    return Outcome(
-        "refused",
+    return refused(
         "changed",
-        f"the gold of item {row.item!r} is {before!r}, got {row.label!r}: to correct it, send it "
+        f"the gold of item {item!r} is {before!r}, got {row.label!r}: to correct it, send it "
         'again with correct=true, or with the box "correct what was said otherwise before" ticked',
     )
 

@@ -222,19 +222,13 @@ class StreamPupil:
         self.unseen = deque(() if wanted is None else live.open)
 
     def know(self, live: LiveStream, taught: Taught, used: int, fresh: bool = True) -> None:
-        """Know this from now on, `fresh` from a lesson; when it first speaks it joins the panel.
-
-        It is away there, so that nobody waits for it: it hands in labels without being asked.
-        """
+        """Know this from now on, `fresh` from a lesson; when it first speaks it joins the panel."""
         assert self.student is not None
         self.taught, self.version, self.used = taught, taught.version, used
-        known = {who.id for who in live.engine.panel}
         if not taught.ready:
             return
-        for voice, skill in zip(self.student.voices, taught.skills.tolist(), strict=True):
-            if voice not in known or (fresh and live.engine.learning is None):
-                live.engine.join(Labeler(voice, skill))
-                live.engine.leave(voice)
+        self.student.take_seats(live.engine, taught, fresh)
+        for voice in self.student.voices:
             live.labelers.record(voice).kind = "student"
         self.unseen = deque(_silent(live, self.student))
 

@@ -102,31 +102,31 @@ def classify(live: LiveStream, row: Row, known: Known, source: str = "bulk") -> 
     """Decide the outcome of a label, without changing anything."""
     item, labeler, said, *_ = row
     if labeler in live.voices and source != STUDENT:
-        return _refused("not_allowed", f"{labeler!r} is the student of this stream")
+        return refused("not_allowed", f"{labeler!r} is the student of this stream")
     if said not in live.classes:
-        return _refused(
+        return refused(
             "unknown_class", f"got {said!r}, expected one of {list(live.settings.classes)}"
         )
     if labeler in live.trusted and not _held_before(live, item, labeler):
-        return _refused("not_allowed", f"labeler {labeler!r} is trusted: send gold, not labels")
+        return refused("not_allowed", f"labeler {labeler!r} is trusted: send gold, not labels")
     if labeler not in live.labelers and not live.settings.open_panel:
-        return _refused(
+        return refused(
             "unknown_labeler", f"labeler {labeler!r} is not on the panel, which is closed"
         )
     entry = live.open.get(item)
     if entry is not None:
         before = entry.labels.get(labeler)
         if before is None and not entry.may(labeler):
-            return _refused(
+            return refused(
                 "not_allowed", f"labeler {labeler!r} is not allowed to label item {item!r}"
             )
         fresh = ACCEPTED
     else:
         gone = live.exited.get(item)
         if gone is None and item in known.archived:
-            return _refused("archived", f"item {item!r} is archived: it takes no more labels")
+            return refused("archived", f"item {item!r} is archived: it takes no more labels")
         if gone is None and item not in known.items:
-            return _refused("unknown_item", f"there is no item {item!r}")
+            return refused("unknown_item", f"there is no item {item!r}")
         before = live.late.get((item, labeler), known.said.get((item, labeler)))
         if gone is not None:
             before = gone.labels.get(labeler, before)
@@ -135,7 +135,7 @@ def classify(live: LiveStream, row: Row, known: Known, source: str = "bulk") -> 
         return fresh
     if before == said:
         return EXISTS
-    return _refused(
+    return refused(
         "changed",
         f"labeler {labeler!r} already labelled item {item!r} {before!r}, got {said!r}: a label "
         "cannot be changed",
@@ -167,11 +167,9 @@ def accept_labels(
     for place, row in enumerate(rows):
         outcome = classify(live, row, known, source)
         if outcome in (ACCEPTED, LATE) and _is_retired(live, row):
-            outcome = _refused(
-                "retired", f"labeler {row[1]!r} is retired: its labels are not taken"
-            )
+            outcome = refused("retired", f"labeler {row[1]!r} is retired: its labels are not taken")
         if given is not None and not _was_given(live, row, outcome, given):
-            outcome = _refused("not_given", f"item {row[0]!r} was not assigned to {row[1]!r}")
+            outcome = refused("not_given", f"item {row[0]!r} was not assigned to {row[1]!r}")
         if outcome is ACCEPTED or outcome is LATE:
             first = fresh.setdefault((row[0], row[1]), place)
             if first != place:
@@ -180,7 +178,7 @@ def accept_labels(
     _seat(live, rows, fresh, outcomes, batch, moment)
     places = list(fresh.values())
     for place, message in _accept_new(live, rows, places, batch, moment, source).items():
-        outcomes[place] = _refused("not_allowed", message)
+        outcomes[place] = refused("not_allowed", message)
     live.check_budget(batch, moment)
     return outcomes
 
@@ -211,7 +209,7 @@ def _seat(
             if pair[1] not in live.labelers:
                 seat(live, pair[1], batch, moment)
         except TooMuch as error:
-            outcomes[place] = _refused("panel_full", str(error))
+            outcomes[place] = refused("panel_full", str(error))
             del fresh[pair]
 
 
@@ -434,5 +432,5 @@ def end_lease(
     return made
 
 
-def _refused(code: str, message: str) -> Outcome:
+def refused(code: str, message: str) -> Outcome:
     return Outcome("refused", code, message)

@@ -10,6 +10,7 @@ from venire.engine import Scheduler, engine_version
 from venire.errors import InputError, StoreDown, StoreError, VenireError
 from venire.events import Closed, Event
 from venire.model import Item, NoteKind, StreamStatus
+from venire.server.messages import view
 from venire.server.settings import ServiceSettings, of_body
 from venire.server.store import EventRow, Storage, StreamRow, decode
 from venire.server.store.codec import SlotParts
@@ -132,18 +133,7 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
     for item, labeler, said in storage.open_said(name):
         live.open[item].labels[labeler] = said
     for lease in storage.leases(name):
-        live.resumed.append(
-            HeldLease(
-                lease.token_hash,
-                lease.item,
-                lease.labeler,
-                lease.given_at,
-                None,
-                lease.ttl,
-                0.0,
-                again=lease.again,
-            )
-        )
+        live.resumed.append(view(HeldLease, lease, given=None, end=0.0, of_open=True))
     live.labelers.seat(live.settings.panel, _seated(live))
     for labeler, (labels, late) in storage.labeler_counts(name).items():
         record = live.labelers.record(labeler)
