@@ -81,7 +81,7 @@ async def access_log(rounds: int, size: int) -> None:
 
     from venire.model import Role
     from venire.server.edge.guard import Caller
-    from venire.server.edge.log import RequestLines, RequestLog
+    from venire.server.edge.monitoring import RequestLines, RequestLog
 
     async def empty(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -15,7 +15,7 @@ import pytest
 from tests.acceptance.newcomer import Newcomer, rows_of
 from venire.server import ServerSettings, StreamSettings
 from venire.server.edge.guard import ROLES
-from venire.server.edge.metrics import Metrics
+from venire.server.edge.monitoring import Metrics
 from venire.server.runtime.health import Condition, Tally
 from venire.server.settings import LATER
 from venire.server.store import WriterStats

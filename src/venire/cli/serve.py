@@ -77,7 +77,7 @@ def serve(
         given["log_format"] = "json"
     try:
         with warnings.catch_warnings(record=True) as early:
-            from venire.server.edge.log import as_line
+            from venire.server.edge.monitoring import as_line
             from venire.server.process import run_server
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "serve") from error

@@ -309,12 +309,7 @@ class _Sender(Calls):
 
 
 class AsyncClient(Closing, _Sender, Awaiting):
-    """A client of a server.
-
-    Requests that fail because the server is busy, stopping or unreachable are retried for up to
-    `retry_seconds`; they are idempotent, so a retry takes effect once. Of several servers on one
-    store, a standby or those that share its streams, give all addresses: what one does not answer
-    goes to the next, and requests about a stream go to its owner.
+    """A client of a server, as `Client`, whose methods are coroutines.
 
         async with venire.AsyncClient("http://127.0.0.1:8400", key) as client:
             await client.create_stream("posts", classes=["spam", "ok"])

@@ -151,7 +151,6 @@ class Answer:
             return True
 
     def error(self) -> ServerError:
-        """The response as an error."""
         try:
             said = self.json()["error"]
             return ServerError(self.status, said["code"], said["message"], said.get("hint", ""))
@@ -219,14 +218,12 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 def item_line(item: Mapping[str, Any]) -> bytes:
-    """An item as a line of JSON."""
     if not isinstance(item, Mapping):
         raise InputError(f"got the item {item!r}, expected a mapping with an id: {{'id': ...}}")
     return as_json(dict(item), f"item {item.get('id')!r}")
 
 
 def label_row(row: LabelLike) -> dict[str, Any]:
-    """A label as an object."""
     if isinstance(row, Mapping):
         return dict(row)
     try:

@@ -13,11 +13,17 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from venire import __version__
-from venire.server.edge.answers import REF, ErrorAnswer, json_answer
 from venire.server.edge.errors import RequestError, add_handlers, error_response
 from venire.server.edge.guard import ROLES, Gate, Guarded
+from venire.server.edge.handlers import (
+    REF,
+    ErrorAnswer,
+    Part,
+    add_handlers_of,
+    bodies_of,
+    json_answer,
+)
 from venire.server.edge.limits import BodyLimit
-from venire.server.edge.parameters import Part, add_handlers_of, bodies_of
 from venire.server.edge.peers import Peers, Proving
 from venire.server.edge.settings import ServerSettings
 from venire.server.pages.charts import PLOTLY_PATH, send_plotly

@@ -27,7 +27,13 @@ from structlog import get_logger
 from venire.errors import InputError, StoreDown, StoreInUse
 from venire.server.app import Front, create_app
 from venire.server.edge.limits import timed
-from venire.server.edge.log import as_line, configure_log, library_level, logged, unknown_variables
+from venire.server.edge.monitoring import (
+    as_line,
+    configure_log,
+    library_level,
+    logged,
+    unknown_variables,
+)
 from venire.server.edge.settings import ServerSettings
 from venire.server.reports import skill_report
 from venire.server.service import Service

@@ -12,9 +12,9 @@ from venire.server.keys.keyring import Keyring
 from venire.server.keys.sessions import Sessions
 from venire.server.operations.gold import ReviewOperations, SendBackOperations
 from venire.server.operations.history import DeletionOperations
-from venire.server.operations.items import FindOperations
+from venire.server.operations.insights import InsightOperations
+from venire.server.operations.items import ItemOperations
 from venire.server.operations.labelers import NoteOperations
-from venire.server.operations.reads import ReadOperations
 from venire.server.operations.routing import Routing
 from venire.server.reports import skill_report
 from venire.server.runtime.health import Condition
@@ -30,9 +30,9 @@ PATIENCE, NO_PATIENCE = 4.0, 0.2
 
 class Service(
     DeletionOperations,
-    FindOperations,
+    ItemOperations,
     NoteOperations,
-    ReadOperations,
+    InsightOperations,
     ReviewOperations,
     SendBackOperations,
 ):

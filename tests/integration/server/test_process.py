@@ -82,7 +82,7 @@ FIRST_STREAM = """
 import gc, logging
 from numba.core.dispatcher import Dispatcher
 from tests.integration.server.harness import in_process
-from venire.server.edge.log import configure_log
+from venire.server.edge.monitoring import configure_log
 from venire.server.process import prepare
 from venire.server.edge.settings import ServerSettings
 
@@ -216,7 +216,7 @@ def test_wrong_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
 LOGS = """
 import logging
 import structlog
-from venire.server.edge.log import configure_log
+from venire.server.edge.monitoring import configure_log
 from venire.server.edge.settings import ServerSettings
 
 configure_log(ServerSettings(log_format="json"))

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import venire as vn
-from venire.batch.labelers import Recorded
-from venire.batch.rounds import IN_BATCHES
+from venire.batch.rounds import IN_BATCHES, Recorded
 from venire.labels import LabelTable
 
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from venire import __version__
 from venire.cli import main
 from venire.server import ServerSettings
-from venire.server.edge.metrics import SIZES, STREAM_FIGURES, Metrics
+from venire.server.edge.monitoring import SIZES, STREAM_FIGURES, Metrics
 from venire.server.runtime.health import Condition
 from venire.server.store import WriterStats
 

@@ -17,9 +17,11 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
+from venire.budget import Budget
 from venire.model import LONGEST_RATIONALE, Role
 from venire.server.edge.errors import MOST_FAULTS, RequestError, invalid
 from venire.server.keys.invitations import MOST_DAYS
@@ -27,6 +29,7 @@ from venire.server.keys.keyring import MAX_DAYS
 from venire.server.messages import ItemIn
 from venire.server.operations.labelers import LONGEST_NOTE
 from venire.server.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
+from venire.whatif import Plan
 
 #: How sure somebody is.
 Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -226,10 +229,62 @@ class RotateBody(BaseModel, extra="forbid"):
     overlap_hours: Annotated[float, Field(ge=0, le=24 * 365)] = 24.0
 
 
+class PlanBody(BaseModel, extra="forbid"):
+    """What to do otherwise; what is left out stays as it was.
+
+    `without` are labelers who are left out, or the student. `money` or `labels` is the most to
+    spend on the whole log: then items leave with the labels they have. Labels that the log does not
+    hold are never asked for, unless `simulate_missing` lets them be drawn.
+    """
+
+    policy: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    learning: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    without: Annotated[list[Name], Field(max_length=10_000)] = []
+    money: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    labels: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
+    max_labels: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    simulate_missing: bool = False
+
+
+def plan_of(wanted: PlanBody) -> Plan:
+    """The plan of a body.
+
+    >>> plan_of(PlanBody(policy="fixed-overlap:3", money=50)).budget.money
+    50.0
+    """
+    budget = None
+    if wanted.money is not None or wanted.labels is not None:
+        budget = Budget(money=wanted.money, labels=wanted.labels)
+    return Plan(
+        wanted.policy,
+        wanted.learning,
+        frozenset(wanted.without),
+        budget,
+        wanted.min_confidence,
+        wanted.max_labels,
+    )
+
+
+def planned(form: QueryParams) -> tuple[PlanBody | None, dict[str, str]]:
+    """The plan of a form whose empty fields say nothing, and what is wrong, by field.
+
+    >>> planned(QueryParams("policy=&max_labels=3&without=ann"))[0].max_labels
+    3
+    >>> planned(QueryParams("min_confidence=2"))[1]
+    {'min_confidence': 'Input should be less than or equal to 1'}
+    """
+    given: dict[str, Any] = {name: form[name] for name in PlanBody.model_fields if form.get(name)}
+    if "without" in given:
+        given["without"] = [name for name in form.getlist("without") if name]
+    try:
+        return PlanBody.model_validate(given), {}
+    except ValidationError as error:
+        return None, {str(fault["loc"][0]): fault["msg"] for fault in error.errors()}
+
+
 _ROWS: Final[dict[Any, TypeAdapter[Any]]] = {
-    ItemBody: TypeAdapter(ItemBody),
-    LabelBody: TypeAdapter(LabelBody),
-    GoldBody: TypeAdapter(GoldBody),
+    model: TypeAdapter(model) for model in (ItemBody, LabelBody, GoldBody)
 }
 #: The same as lists, of which nothing is looked at behind the first fault.
 _LISTS: Final[dict[Any, TypeAdapter[Any]]] = {
@@ -241,7 +296,6 @@ _OBJECT: Final = TypeAdapter(dict[str, Any])
 
 
 async def read(request: Request, model: type[M]) -> M:
-    """The body as a model."""
     media_type(request, (JSON,))
     body = await request.body()
     _check_values(body)
@@ -468,7 +522,6 @@ def faults_of(error: ValidationError, where: tuple[Any, ...] = ("body",)) -> lis
 
 
 def refused(error: ValidationError) -> RequestError:
-    """The error for an invalid body."""
     return invalid(RequestValidationError(faults_of(error)))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from fastapi import FastAPI, Request
@@ -36,6 +36,22 @@ _HINTS = {
     "webhook": "use the id of the webhook, as /webhooks lists it",
     "dead delivery": "use the exit_n or revision_n of a message that /dead lists",
 }
+
+
+#: Status, code and hint of each kind of error of the service; the first that it is counts.
+_KINDS: Final[tuple[tuple[type[VenireError], int, str, str], ...]] = (
+    (errors.NotFound, 404, "not_found", ""),
+    (errors.Archived, 410, "archived", "see docs/history.md"),
+    (errors.TooMuch, 413, "too_much", "send less in one request"),
+    (errors.StreamElsewhere, 503, "elsewhere", "retry: the stream moves to another server"),
+    (errors.StreamLoading, 503, "loading", "retry: nothing was done"),
+    (errors.StoreDown, 503, "store_down", "retry: what was done already counts once"),
+    (errors.StreamDown, 503, "stream_down", "the other streams are served; run venire verify"),
+    (errors.Conflict, 409, "conflict", "nothing was changed"),
+    (errors.StateError, 409, "invalid_state", "check its current state"),
+    (errors.InputError, 422, "invalid", "nothing in this request was accepted"),
+    (errors.FetchError, 502, "no_answer", "check the address"),
+)
 
 
 class RequestError(VenireError):
@@ -86,46 +102,16 @@ def error_of(error: VenireError) -> RequestError:
     >>> error_of(errors.NotFound("stream", "posts")).status
     404
     """
-    message = str(error)
-    match error:
-        case RequestError():
-            return error
-        case errors.NotFound(kind=kind):
-            hint = _HINTS.get(kind, f"check the name of the {kind}")
-            return RequestError(404, "not_found", message, hint=hint)
-        case errors.Archived():
-            return RequestError(410, "archived", message, hint="see docs/history.md")
-        case errors.TooMuch(retry_after=None):
-            return RequestError(413, "too_much", message, hint="send less in one request")
-        case errors.TooMuch(retry_after=seconds):
-            return RequestError(429, "too_much", message, hint="retry later", retry_after=seconds)
-        case errors.StreamElsewhere(retry_after=seconds):
-            hint = "retry: the stream moves to another server"
-            return RequestError(503, "elsewhere", message, hint=hint, retry_after=seconds)
-        case errors.StreamLoading(retry_after=seconds):
-            hint = "retry: nothing was done"
-            return RequestError(503, "loading", message, hint=hint, retry_after=seconds)
-        case errors.StoreDown(retry_after=seconds):
-            return RequestError(
-                503,
-                "store_down",
-                message,
-                hint="retry: what was done already counts once",
-                retry_after=seconds,
-            )
-        case errors.StreamDown():
-            hint = "the other streams are served; run venire verify"
-            return RequestError(503, "stream_down", message, hint=hint, retry_after=60.0)
-        case errors.Conflict():
-            return RequestError(409, "conflict", message, hint="nothing was changed")
-        case errors.StateError():
-            return RequestError(409, "invalid_state", message, hint="check its current state")
-        case errors.InputError():
-            return RequestError(
-                422, "invalid", message, hint="nothing in this request was accepted"
-            )
-        case errors.FetchError():
-            return RequestError(502, "no_answer", message, hint="check the address")
+    if isinstance(error, RequestError):
+        return error
+    after = 60.0 if isinstance(error, errors.StreamDown) else getattr(error, "retry_after", None)
+    if isinstance(error, errors.TooMuch) and after is not None:
+        return RequestError(429, "too_much", str(error), hint="retry later", retry_after=after)
+    for kind, status, code, hint in _KINDS:
+        if isinstance(error, kind):
+            if isinstance(error, errors.NotFound):
+                hint = _HINTS.get(error.kind, f"check the name of the {error.kind}")
+            return RequestError(status, code, str(error), hint=hint, retry_after=after)
     return internal_error(error)
 
 

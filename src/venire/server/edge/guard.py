@@ -47,7 +47,7 @@ from venire.server.edge.errors import (
     invalid,
 )
 from venire.server.edge.limits import Body, Rates, Waiting, most_bytes
-from venire.server.edge.metrics import Metrics
+from venire.server.edge.monitoring import Metrics
 from venire.server.edge.oidc import provider_of
 
 if TYPE_CHECKING:

@@ -334,7 +334,6 @@ def timed(head: float, body: float) -> type[HttpToolsProtocol]:
             super().on_body(part)
 
         def on_message_complete(self) -> None:
-            """Stop the timer."""
             self._stop()
             self._beside = -READ  # what came with the end of this one may be of the next
             super().on_message_complete()

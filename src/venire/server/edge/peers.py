@@ -122,7 +122,6 @@ class Peers:
         self._watchers: dict[int | None, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
-        """Close the connections."""
         for watcher in self._watchers.values():
             watcher.cancel()
         self._connections.close()

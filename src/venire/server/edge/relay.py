@@ -134,7 +134,6 @@ class Connection(asyncio.Protocol):
         self._over(Lost(str(exc) if exc else "it closed the connection"))
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived."""
         self.heard = self._loop.time()
         if self._reply is None or self._complete:
             self.fail(Lost("it said something unasked"))
@@ -156,7 +155,6 @@ class Connection(asyncio.Protocol):
             self._settle(Reply(status, self._headers, None))
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body."""
         self._parts.append(body)
         self._size += len(body)
         if self._streams:
@@ -165,7 +163,6 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def on_message_complete(self) -> None:
-        """The answer is complete."""
         status, headers, self._headers = self._parser.get_status_code(), self._headers, []
         if status < 200:
             return  # the answer is still to come

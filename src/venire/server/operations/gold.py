@@ -133,9 +133,7 @@ class GoldOperations(Operations):
             batch, moment = Batch(key), self.runtime.moment()
             source = "audit" if lease.item in live.checks.verdicts else "asked"
             outcome = take_gold(live, [row], known, source, who, batch, moment)[0]
-            if outcome.status == "refused":
-                await self.runtime.flush()
-                raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
+            await self._check_taken(outcome)
             made = answer_audit(live, lease, said, expired, known.gold, batch, moment)
             await self.runtime.commit(live, batch)
         return made
@@ -168,9 +166,7 @@ class GoldOperations(Operations):
             verdict = known.left[item][0] if item in known.left else None
             how = actor, batch, moment, correct, note
             outcome = take_gold(live, [row], known, "review", *how)[0]
-            if outcome.status == "refused":
-                await self.runtime.flush()
-                raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
+            await self._check_taken(outcome)
             before = None if verdict is None or verdict.label is None else str(verdict.label)
             if outcome.status == "accepted":
                 told = {"verdict": before, "label": label, **({"note": note} if note else {})}
@@ -189,6 +185,12 @@ class GoldOperations(Operations):
         read = self.runtime.storage.gold
         rows = await self.runtime.read_committed(read, stream, after, limit)
         return [gold_view(row) for row in rows]
+
+    async def _check_taken(self, outcome: Outcome) -> None:
+        """Raise why something was refused, once the reason is on disk."""
+        if outcome.status == "refused":
+            await self.runtime.flush()
+            raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
 
     def _lock(self, stream: str) -> asyncio.Lock:
         return self._locks.setdefault(stream, asyncio.Lock())

@@ -26,7 +26,7 @@ from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import AuditView, invitations_of
 from venire.server.messages import Deleted, Erased
 from venire.server.operations import Operations
-from venire.server.operations.alarms import AlarmOperations
+from venire.server.operations.insights import AlarmOperations
 from venire.server.operations.labelers import LabelerOperations
 from venire.server.reports.explain import find
 from venire.server.runtime.students import kept_under, lessons_under

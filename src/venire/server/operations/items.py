@@ -1,4 +1,4 @@
-"""Items: what producers send is checked and becomes rows (`Intake`), and how items are found.
+"""Items: how they are found and shown, and how what producers send becomes rows (`Intake`).
 
 Cursors tell nothing: they are places in a listing, encrypted under a secret of the store. A place
 may be that of an item, or its confidence, which not everybody may see. The tag is the HMAC-SHA256
@@ -20,14 +20,40 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from venire.errors import Conflict, InputError
 from venire.model import MOST_WEIGHT, ExitReason, ItemStatus
-from venire.server.messages import Added, ItemIn, ItemsPage, ItemSummary
+from venire.server.messages import (
+    Added,
+    Explanation,
+    ItemIn,
+    ItemsPage,
+    ItemSummary,
+    ItemView,
+    view,
+)
 from venire.server.operations import Operations
+from venire.server.reports.event_json import (
+    gold_view,
+    label_view,
+    note_view,
+    repeat_view,
+    revision_view,
+    route_view,
+)
+from venire.server.reports.explain import explain, find
+from venire.server.reports.trends import (
+    TRUSTED,
+    guarantee_of,
+    last_change,
+    marked_exit,
+    rests_on,
+)
 from venire.server.settings import LONGEST_ID
 from venire.server.store import ERASED, ItemRow, ItemSearch, Place, Storage
 from venire.server.store.contents import compact, digest_of
 from venire.server.store.search import EXCERPT
 
 if TYPE_CHECKING:
+    from venire.server.runtime.runtime import Runtime
+    from venire.server.store import ItemRow
     from venire.server.stream.live_stream import LiveStream, Moment
 
 _TAG: Final = 16
@@ -103,7 +129,7 @@ SCAN: Final = 5000
 START: Final = (1e15, "")
 
 
-class FindOperations(Operations):
+class ItemOperations(Operations):
     """Lists and searches items."""
 
     async def find_items(
@@ -134,6 +160,26 @@ class FindOperations(Operations):
         counted = {id: len(live.open[id].labels) for id in found if id in live.open}
         listed = tuple(_summary(row, *found[row.id], counted.get(row.id, 0)) for row in rows)
         return ItemsPage(listed, None if end else sealed(secret, place or START))
+
+    async def item(self, stream: str, item: str) -> ItemView:
+        """An item with its labels, its posterior and its verdict."""
+        return await item_view(self.runtime, stream, item)
+
+    async def payloads(self, stream: str, items: Sequence[str]) -> dict[str, Any]:
+        """The payloads of some items, by id; those of unknown items are left out."""
+        await self.runtime.live_stream(stream)
+        await self.runtime.flush()
+        read = self.runtime.storage.item
+
+        def rows() -> dict[str, Any]:
+            found = {item: read(stream, item) for item in items}
+            return {item: json.loads(row.payload) for item, row in found.items() if row}
+
+        return await self.runtime.read(rows)
+
+    async def explain(self, stream: str, item: str, believes: bool = False) -> Explanation:
+        """Why the item was assigned to whom, and why it left; recomputed from the log."""
+        return await explain(self.runtime, stream, item, believes)
 
 
 def _named(storage: Storage, stream: str, search: ItemSearch) -> ItemRow | None:
@@ -294,3 +340,69 @@ def _row(
         key=key,
         min_confidence=None if item.min_confidence is None else float(item.min_confidence),
     )
+
+
+async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
+    """An item by the store and, while it is open, the engine."""
+    live = await runtime.live_stream(stream)
+    await runtime.flush()
+    row = await runtime.read(runtime.storage.item, stream, item)
+    gold = await runtime.read(runtime.storage.gold_among, stream, [item])
+    if row is None:
+        _, row, labels, revisions, notes = await find(runtime, stream, item)
+    else:
+        labels = await runtime.read(runtime.storage.labels_of, stream, item)
+        revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
+        notes = await runtime.read(runtime.storage.notes, stream, 0, None, item)
+    repeats = await runtime.read(runtime.storage.repeats, stream, item)
+    routed = await runtime.read(runtime.storage.routed, stream, item)
+    came = await runtime.read(runtime.storage.routed_to, stream, item)
+    payload = await runtime.read(json.loads, row.payload)
+    live = await runtime.live_stream(stream)
+    posterior: dict[str, float] | None = None
+    held: tuple[str, ...] = ()
+    verdict, confidence = row.verdict, row.confidence or 0.0
+    if revisions:
+        verdict, confidence = revisions[-1].verdict, revisions[-1].confidence
+    if gold and gold[0].label == verdict:
+        confidence = 1.0  # also where gold confirmed it
+    if row.status == ItemStatus.OPEN and item in live.open:
+        posterior, held = live.posterior(item), tuple(sorted(live.open[item].holders))
+        so_far = live.engine.verdict(item)
+        verdict = None if so_far.label is None else str(so_far.label)
+        confidence = so_far.confidence
+    return view(
+        ItemView,
+        row,
+        status=ItemStatus(row.status),
+        payload=payload,
+        eligible=None if row.eligible is None else tuple(json.loads(row.eligible)),
+        excluded=tuple(json.loads(row.excluded)),
+        labels=tuple(map(label_view, labels)),
+        verdict=verdict,
+        confidence=confidence,
+        posterior=posterior,
+        held_by=held,
+        exit=None
+        if row.status == ItemStatus.OPEN
+        else marked_exit(row, await guarantee_of(runtime, live)),
+        revisions=tuple(map(revision_view, revisions)),
+        gold=gold[0].label if gold else None,
+        notes=tuple(map(note_view, notes)),
+        follows=live.follow_ups.original.get(item),
+        follow_up=live.follow_ups.latest.get(item),
+        gold_said=gold_view(gold[0]) if gold else None,
+        routed=tuple(map(route_view, routed)),
+        repeats=tuple(map(repeat_view, repeats)),
+        routed_from=tuple(map(route_view, came)),
+        rests_on=TRUSTED if gold else await _basis(runtime, live, row),
+    )
+
+
+async def _basis(runtime: Runtime, live: LiveStream, row: ItemRow) -> str:
+    """What the confidence of an item rests on."""
+    if live.basis[0] != live.version:
+        rows = await runtime.read(runtime.storage.settings, live.name)
+        live.basis = live.version, last_change(rows)
+    shifted = any(rule == "mix_shift" for rule, _ in live.alarms)
+    return rests_on(live.checks, row.left_at, live.basis[1], shifted)

@@ -13,15 +13,36 @@ from venire.audits.intervals import share_interval
 from venire.errors import InputError, NotFound, StateError, TooMuch
 from venire.model import LeaseStatus, NoteKind, rationale_of
 from venire.server.actors import PROGRAM, Actor
-from venire.server.admin_messages import AgreementView, GoldAgreement, PairAgreement, SelfAgreement
-from venire.server.messages import Answer, LabelIn, NoteView, Outcome, Progress
+from venire.server.admin_messages import (
+    AgreementView,
+    ConfusionView,
+    GoldAgreement,
+    LabelerView,
+    LessonsView,
+    PairAgreement,
+    PanelView,
+    SelfAgreement,
+)
+from venire.server.messages import (
+    Answer,
+    LabelIn,
+    NoteView,
+    Outcome,
+    Progress,
+    StreamView,
+)
 from venire.server.operations.labelling import LabellingOperations, Labels
 from venire.server.operations.streams import StreamOperations
-from venire.server.reports.event_json import note_view
+from venire.server.reports.event_json import (
+    note_view,
+)
+from venire.server.reports.replays import panel_of
+from venire.server.reports.skill_report import MIN_LABELS, Skill
 from venire.server.settings import Member, StreamSettings
 from venire.server.store import NoteRow
 from venire.server.stream import grants
 from venire.server.stream.change_batch import Batch
+from venire.server.stream.statistics import quantile
 from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
@@ -174,6 +195,49 @@ class LabelerOperations(StreamOperations):
             kept = self._agreements[stream] = count, view
         view, lines = kept[1], self.skills.relations(live)
         return view if view.relations == lines else replace(view, relations=lines)
+
+    async def labelers(self, stream: str, wait: bool = True) -> list[LabelerView]:
+        """The labelers with what was learned about them; without `wait` what was known last."""
+        live = await self.runtime.live_stream(stream)
+        skills = await self.skills.of(live) if wait else self.skills.latest(live)
+        live = await self.runtime.live_stream(stream)
+        now, known = self.runtime.clock.monotonic(), live.engine.competences or {}
+        names = sorted(live.labelers.seated | set(live.labelers))
+        views = [
+            labeler_view(live, name, known.get(name), skills.get(name, Skill()), now)
+            for name in names
+        ]
+        await self.runtime.flush()
+        return views
+
+    async def relations(self, stream: str) -> tuple[str, ...]:
+        """Who shares errors, a sentence each, as far as it is known by now."""
+        return self.skills.relations(await self.runtime.live_stream(stream))
+
+    async def confusion(self, stream: str, labeler: str) -> ConfusionView:
+        """How often a labeler says each class of items of each true class."""
+        live = await self.runtime.live_stream(stream)
+        if labeler not in live.labelers:
+            raise NotFound("labeler", labeler)
+        skill = (await self.skills.of(live)).get(labeler, Skill())
+        if skill.confusion is None:
+            raise StateError(
+                f"no confusion matrix is learned of {labeler!r}: it takes {MIN_LABELS} labels of "
+                "three labelers, and is kept of those who labelled most lately"
+            )
+        rows = tuple(tuple(row) for row in skill.confusion.tolist())
+        return ConfusionView(labeler, tuple(live.settings.classes), rows)
+
+    async def lessons(self, stream: str) -> LessonsView:
+        """How the student of a stream learned."""
+        live = await self.runtime.live_stream(stream)
+        student = live.settings.student
+        lessons = tuple(live.pupil.lessons) if student else ()
+        return LessonsView(stream, student.id if student else None, lessons)
+
+    async def panel(self, stream: str, want: float | None = None) -> PanelView:
+        """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
+        return await panel_of(self.runtime, stream, want)
 
 
 #: Maximum length of a note, in characters.
@@ -343,3 +407,42 @@ def _note(
         key=batch.key,
     )
     batch.notes.append(row)
+
+
+#: Seconds without activity after which a labeler that holds nothing is away.
+AWAY: Final = 120.0
+
+
+def labeler_view(
+    live: LiveStream, name: str, skill: float | None, measured: Skill, now: float
+) -> LabelerView:
+    """A labeler, with its skill and interval.
+
+    Until there are labels to measure it by, the skill is the engine's belief.
+    """
+    record, holds, times = live.labelers[name], live.leases.holds(name), live.lead_times.of(name)
+    seen = now - record.last_seen <= AWAY
+    return LabelerView(
+        id=name,
+        kind=record.kind,
+        state="busy" if holds else "free" if seen else "away",
+        capacity=record.capacity,
+        holds=holds,
+        skill=skill if measured.skill is None else measured.skill,
+        skill_low=measured.low,
+        skill_high=measured.high,
+        labels=record.labels,
+        late_labels=record.late,
+        expired=record.expired,
+        lead_median=quantile(times, 0.5),
+        lead_p90=quantile(times, 0.9),
+        drifting=measured.drifting,
+        clone_of=measured.clone_of,
+        price=record.price,
+        money=record.money,
+        trusted=name in live.trusted,
+        retired=name in live.settings.retired,
+        unsure=record.unsure,
+        agreement=measured.agreement,
+        family=measured.family,
+    )

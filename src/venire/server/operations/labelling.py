@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from venire.errors import (
-    Archived,
     Conflict,
     InputError,
     NotFound,
@@ -232,9 +231,7 @@ class LabellingOperations(GoldOperations):
             live = await runtime.live_stream(live.name)
         live.labelers.record(lease.labeler)  # a lease entitles to a label
         outcome = classify(live, row, known)
-        if outcome.status == "refused":
-            await runtime.flush()  # the reason for the refusal must be on disk
-            raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
+        await self._check_taken(outcome)
         batch, moment = Batch(key), runtime.moment()
         if outcome is EXISTS:  # it was sent without the lease
             made = answer_existing(live, lease, row.said, expired, batch, moment)
@@ -438,14 +435,6 @@ class LabellingOperations(GoldOperations):
         return found
 
 
-_ERRORS: Final[dict[str, type[Exception]]] = {
-    "unknown_class": InputError,
-    "changed": Conflict,
-    "not_allowed": StateError,
-    "archived": Archived,
-}
-
-
 def _checked(labels: Labels) -> list[Row]:
     """Labels as rows; an error if a labeler's name is invalid."""
     rows = [
@@ -487,7 +476,6 @@ def _accept(
 
 
 def check_name(labeler: str) -> None:
-    """Validate the name of a labeler."""
     if not isinstance(labeler, str) or not _LABELER.fullmatch(labeler):
         raise InputError(f"got the labeler {labeler!r}, expected 1 to 200 printable characters")
 

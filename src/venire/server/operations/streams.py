@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -34,8 +34,7 @@ from venire.server.messages import (
     StreamView,
 )
 from venire.server.operations import Operations
-from venire.server.operations.items import Intake, contents, known_contents
-from venire.server.operations.reads import item_view, stream_view
+from venire.server.operations.items import Intake, contents, item_view, known_contents
 from venire.server.operations.routing import Graph, check_routes, graph_of
 from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.runtime.loading import PATIENCE
@@ -65,6 +64,9 @@ from venire.server.store.contents import is_large
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.engine_setup import apply_settings, check_new, new_engine
 from venire.server.stream.live_stream import LiveStream, Moment
+
+if TYPE_CHECKING:
+    from venire.server.stream.live_stream import LiveStream
 
 _NAME: Final = re.compile(STREAM_NAME)
 
@@ -147,17 +149,7 @@ class StreamOperations(Operations):
         batch = Batch()
         batch.first = [
             Insert([StreamRow(name=live.name, created_at=at)]),
-            Insert(
-                [
-                    SettingsRow(
-                        stream=live.name,
-                        version=1,
-                        at=at,
-                        actor=str(actor),
-                        body=as_body(settings, live.status),
-                    )
-                ]
-            ),
+            _settings_row(live, actor, at),
             Insert([EngineRow(stream=live.name, n=0, version=engine_version(), at=at)]),
             Insert([SnapshotRow(stream=live.name, n=0, at=at, body=live.engine.snapshot())]),
         ]
@@ -263,20 +255,8 @@ class StreamOperations(Operations):
         live.settings = new
 
     def _new_version(self, live: LiveStream, actor: Actor | str) -> Insert:
-        """A new version of a stream's settings."""
         live.version += 1
-        body = as_body(live.settings, live.status)
-        return Insert(
-            [
-                SettingsRow(
-                    stream=live.name,
-                    version=live.version,
-                    at=self.runtime.clock.wall(),
-                    actor=str(actor),
-                    body=body,
-                )
-            ]
-        )
+        return _settings_row(live, actor, self.runtime.clock.wall())
 
     async def _commit(self, live: LiveStream, batch: Batch) -> StreamView:
         view, done = stream_view(live), self.runtime.commit(live, batch)
@@ -428,6 +408,13 @@ def _enter(
     return added
 
 
+def _settings_row(live: LiveStream, actor: Actor | str, at: float) -> Insert:
+    """The version of the settings that a stream has now."""
+    body = as_body(live.settings, live.status)
+    row = SettingsRow(stream=live.name, version=live.version, at=at, actor=str(actor), body=body)
+    return Insert([row])
+
+
 def _archived(storage: Storage, rows: Sequence[StreamRow]) -> list[ArchivedStream]:
     return [
         ArchivedStream(row.name, row.created_at, row.archived_at, counts.exits, counts.labels)
@@ -451,3 +438,20 @@ def _new_settings(
     if new.classes != live.settings.classes:
         raise InputError("the classes of a stream cannot be changed: create another stream")
     return new
+
+
+def stream_view(live: LiveStream) -> StreamView:
+    """A stream as it is now."""
+    return StreamView(
+        name=live.name,
+        status=live.status,
+        version=live.version,
+        settings=live.settings.model_dump(mode="json"),
+        created_at=live.created_at,
+        slot=live.engine.slot,
+        open_items=len(live.open),
+        leases=len(live.leases),
+        labels=live.statistics.labels,
+        exits=live.exit_n,
+        student=live.pupil.record(live),
+    )

@@ -18,11 +18,11 @@ from venire.model import ExitReason, ItemStatus, Role
 from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
 from venire.server.admin_messages import KeyView, Kind, Order, WhatIfView
-from venire.server.edge.answers import dumps
 from venire.server.edge.blind import Blind, blind_for
+from venire.server.edge.bodies import plan_of, planned
 from venire.server.edge.errors import error_of
 from venire.server.edge.guard import ROLES, Caller, caller
-from venire.server.edge.parameters import Item, Stream, plan_of, planned
+from venire.server.edge.handlers import Item, Stream, dumps
 from venire.server.edge.peers import all_streams
 from venire.server.messages import ItemView, StreamView
 from venire.server.pages.charts import plotly_address, student_charts, trend_charts

@@ -27,10 +27,10 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from venire import __version__
 from venire.errors import Conflict, InputError
 from venire.model import ExitReason, Role, StreamStatus
-from venire.server.edge.answers import event, follow, json_answer, says
 from venire.server.edge.blind import Blind
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import COOKIE, Caller, Gate, by_hand, caller, caller_of, foreign
+from venire.server.edge.handlers import event, follow, json_answer, says
 from venire.server.edge.oidc import WITHIN, Begun, Provider
 from venire.server.edge.peers import all_insights, all_streams
 from venire.server.pages.charts import sparkline

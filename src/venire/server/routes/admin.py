@@ -28,7 +28,7 @@ from venire.server.edge.bodies import (
 )
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Caller
-from venire.server.edge.parameters import SLUG, Limit, Part, Stream, serves
+from venire.server.edge.handlers import SLUG, Limit, Part, Stream, serves
 from venire.tools.untrusted import harmless
 
 #: Entries to read at once.
@@ -49,18 +49,18 @@ class KeyRoutes(Part):
         """All keys, without their tokens."""
         return await self._service.keys.list()
 
-    @serves("create_key", "keys", 409, 413, 415, 422, ok=201,
+    @serves("create_key", "keys", 409, ok=201,
             text="Created; the token is shown only once.", example=EXAMPLE)  # fmt: skip
     async def create(self, who: Caller, new: KeyBody) -> NewKey:
         """Create a key."""
         return await self._service.keys.create(new.name, new.role, new.labeler, who.actor, new.days)
 
-    @serves("revoke_key", "keys", 404, 409, 422, text="The key is revoked.")
+    @serves("revoke_key", "keys", 409, text="The key is revoked.")
     async def revoke(self, who: Caller, key: Key) -> KeyView:
         """Revoke a key, effective at once."""
         return await self._service.keys.revoke(key, who.actor)
 
-    @serves("rotate_key", "keys", 404, 409, 413, 415, 422, ok=201,
+    @serves("rotate_key", "keys", 409, ok=201,
             text="The token is shown only once.", example={"overlap_hours": 1})  # fmt: skip
     async def rotate(self, who: Caller, key: Key, asked: RotateBody = ROTATED) -> NewKey:
         """Replace a key; the old one stays valid for a while."""
@@ -71,14 +71,14 @@ class KeyRoutes(Part):
         """The owner and the role of the caller's key."""
         return who
 
-    @serves("audit", "operations", 422, text="Audit entries, oldest first; `n` is the cursor.")
+    @serves("audit", "operations", text="Audit entries, oldest first; `n` is the cursor.")
     async def audit(
         self, after: After = 0, limit: Limit = 1000, stream: About = None
     ) -> Sequence[AuditView]:
         """Who did what, when and with which key."""
         return await self._service.audit(after, limit, stream)
 
-    @serves("export_audit", "operations", 422, text="All entries as CSV, oldest first.", kind=CSV)
+    @serves("export_audit", "operations", text="All entries as CSV, oldest first.", kind=CSV)
     async def export(self, stream: About = None) -> Response:
         """The audit trail as CSV with a header, all of it or of one stream."""
         first = await self._service.audit(0, PAGE, stream)
@@ -118,30 +118,30 @@ Webhook = Annotated[str, Path(description="The id of the webhook.")]
 class WebhookRoutes(Part):
     """Management of webhooks, for operators."""
 
-    @serves("webhooks", "webhooks", 404, 422)
+    @serves("webhooks", "webhooks")
     async def list(self, stream: Stream) -> Sequence[WebhookView]:
         """The webhooks of a stream."""
         return await self._service.webhooks.list(stream)
 
-    @serves("add_webhook", "webhooks", 404, 409, 413, 415, 422, ok=201,
+    @serves("add_webhook", "webhooks", 409, ok=201,
             text="Created; the secret is shown only once.",
             example={"url": "https://example.org/exits"})  # fmt: skip
     async def create(self, who: Caller, stream: Stream, asked: WebhookBody) -> WebhookView:
         """Send exits and revisions to an address, signed as Standard Webhooks."""
         return await self._service.webhooks.add(stream, asked.url, who.actor, asked.format)
 
-    @serves("remove_webhook", "webhooks", 404, 422, ok=204)
+    @serves("remove_webhook", "webhooks", ok=204)
     async def remove(self, who: Caller, stream: Stream, webhook: Webhook) -> Response:
         """Remove a webhook."""
         await self._service.webhooks.remove(stream, webhook, who.actor)
         return Response(status_code=204)
 
-    @serves("ping_webhook", "webhooks", 404, 422, 502)
+    @serves("ping_webhook", "webhooks", 502)
     async def ping(self, stream: Stream, webhook: Webhook) -> Any:
         """Send a test message now, and return the status of the answer."""
         return {"status": await self._service.webhooks.ping(stream, webhook)}
 
-    @serves("rotate_webhook", "webhooks", 404, 413, 415, 422,
+    @serves("rotate_webhook", "webhooks",
             text="The new secret, shown only once.", example={"keep_seconds": 3600})  # fmt: skip
     async def rotate(
         self, who: Caller, stream: Stream, webhook: Webhook, asked: SecretBody = REPLACED
@@ -149,13 +149,12 @@ class WebhookRoutes(Part):
         """Rotate the secret; messages are signed with the old one as well for a while."""
         return await self._service.webhooks.rotate(stream, webhook, asked.keep_seconds, who.actor)
 
-    @serves("dead_letters", "webhooks", 404, 422)
+    @serves("dead_letters", "webhooks")
     async def dead(self, stream: Stream, webhook: Webhook) -> Sequence[DeliveryView]:
         """The dead-lettered messages, and why they failed."""
         return await self._service.webhooks.dead(stream, webhook)
 
-    @serves("redeliver", "webhooks", 404, 413, 415, 422,
-            text="How many are retried.", example={"exit_n": 7})  # fmt: skip
+    @serves("redeliver", "webhooks", text="How many are retried.", example={"exit_n": 7})
     async def redeliver(
         self, who: Caller, stream: Stream, webhook: Webhook, which: RedeliverBody = ALL_DEAD
     ) -> Any:

@@ -13,8 +13,7 @@ from venire.errors import Conflict, FileError, InputError
 from venire.files.sending import Sent, read_sent, send_all
 from venire.model import ExitReason, ItemStatus
 from venire.server.actors import Actor
-from venire.server.edge.answers import long_answer, payload_answer
-from venire.server.edge.blind import blind_for
+from venire.server.edge.blind import Blind, blind_for
 from venire.server.edge.bodies import (
     CSV,
     NDJSON,
@@ -26,7 +25,16 @@ from venire.server.edge.bodies import (
 )
 from venire.server.edge.errors import MOST_FAULTS, RequestError
 from venire.server.edge.guard import Caller, by_hand, caller
-from venire.server.edge.parameters import Item, Part, Since, Stream, Until, serves
+from venire.server.edge.handlers import (
+    Item,
+    Part,
+    Since,
+    Stream,
+    Until,
+    long_answer,
+    payload_answer,
+    serves,
+)
 from venire.server.messages import Erased, Explanation, ItemIn, ItemsPage, ItemView
 from venire.server.settings import Name
 from venire.server.store import ItemSearch
@@ -95,7 +103,7 @@ Searched = Annotated[ItemSearch, Depends(search_of)]
 class ItemRoutes(Part):
     """For producers and readers; `explain` before the item, whose id may hold a slash."""
 
-    @serves("add_items", "items", 404, 409, 413, 415, 422, text="The outcome for each item.",
+    @serves("add_items", "items", 409, text="The outcome for each item.",
             body=ItemBody, lists=True, example=EXAMPLE)  # fmt: skip
     @by_hand
     async def add_items(self, request: Request) -> Response:
@@ -107,7 +115,7 @@ class ItemRoutes(Part):
         counts = {"created": created, "exists": len(added) - created}
         return await long_answer(counts, "items", added)
 
-    @serves("explain", "items", 404, 410, 422, text="The current state.", reply=Explanation)
+    @serves("explain", "items", 410, text="The current state.", reply=Explanation)
     async def explain(
         self, request: Request, who: Caller, stream: Stream, item: Item, beliefs: Beliefs = False
     ) -> Any:
@@ -118,41 +126,40 @@ class ItemRoutes(Part):
         work = self._service.explain(stream, item, beliefs)
         return await self._gate.long_poll(request, work)
 
-    @serves("item", "items", 404, 410, 422, text="The current state.", reply=ItemView)
+    @serves("item", "items", 410, text="The current state.", reply=ItemView)
     async def show(self, who: Caller, stream: Stream, item: Item) -> Response:
         """An item with its labels, posterior, verdict and revisions."""
         view = await self._service.item(stream, item)
         shown = (await blind_for(self._service, who, stream)).item(view)
         return await payload_answer(shown, [shown.payload, [[]] * len(shown.labels)])
 
-    @serves("withdraw", "items", 404, 409, 410, 422, text="Done.", reply=ItemView)
+    @serves("withdraw", "items", 409, 410, text="Done.", reply=ItemView)
     async def withdraw(self, who: Caller, stream: Stream, item: Item) -> Response:
         """Withdraw an item without a verdict."""
         view = await self._service.withdraw(stream, item, who.actor)
         return await payload_answer(view, [view.payload])
 
-    @serves("erase_payload", "items", 404, 409, 410, 422,
+    @serves("erase_payload", "items", 409, 410,
             text="The payload is erased; the item and its labels stay.")  # fmt: skip
     async def erase(self, who: Caller, stream: Stream, item: Item) -> Erased:
         """Erase the payload of an item permanently; an open item is withdrawn."""
         return await self._service.erase_payload(stream, item, who.actor)
 
-    @serves("find_items", "items", 404, 422, text="Items, the latest arrival first.")
+    @serves("find_items", "items", text="Items, the latest arrival first.")
     async def find_items(
         self,
-        who: Caller,
+        blind: Blind,
         stream: Stream,
         search: Searched,
         cursor: Annotated[str | None, Query(description=_CURSOR, max_length=2000)] = None,
         limit: Annotated[int, Query(description="Maximum number of items.", ge=1, le=1000)] = 50,
     ) -> ItemsPage:
         """List and search items; a search for something rare takes several requests."""
-        blind = await blind_for(self._service, who, stream)
         return blind.page(
             await self._service.find_items(stream, blind.search(search), cursor, limit)
         )
 
-    @serves("upload", "items", 404, 409, 413, 415, 422,
+    @serves("upload", "items", 409,
             text="How many are new, and which rows not.",
             openapi_extra={"requestBody": {"required": True, "content": _FILE}})  # fmt: skip
     async def upload(

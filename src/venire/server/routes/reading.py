@@ -13,19 +13,19 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from venire.server.admin_messages import AlarmsView, LessonsView, RatesView, TrendsView, WhatIfView
-from venire.server.edge.answers import event, follow, lines_answer
 from venire.server.edge.blind import Blind, blind_for
-from venire.server.edge.bodies import CSV, NDJSON
+from venire.server.edge.bodies import CSV, NDJSON, PlanBody, plan_of
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Caller
-from venire.server.edge.parameters import (
+from venire.server.edge.handlers import (
     Level,
     Limit,
     Part,
-    PlanBody,
     Stream,
     Wait,
-    plan_of,
+    event,
+    follow,
+    lines_answer,
     serves,
 )
 from venire.server.messages import Insights
@@ -77,14 +77,14 @@ PageParameters: TypeAlias = Annotated[Page, Depends(page_of)]
 class ReadingRoutes(Part):
     """For readers; reviewers may not see what is due to be audited."""
 
-    @serves("exits", "reading", 404, 410, 422, text=PAGES.format("Exits"), kind=NDJSON)
+    @serves("exits", "reading", 410, text=PAGES.format("Exits"), kind=NDJSON)
     async def exits(
         self, request: Request, who: Caller, stream: Stream, page: PageParameters
     ) -> Response:
         """The exits after a cursor, oldest first; waits if there are none."""
         return await self._lines(request, who, stream, page, self._service.exits, Blind.exits)
 
-    @serves("revisions", "reading", 404, 410, 422, text=PAGES.format("Revisions"), kind=NDJSON)
+    @serves("revisions", "reading", 410, text=PAGES.format("Revisions"), kind=NDJSON)
     async def revisions(
         self, request: Request, who: Caller, stream: Stream, page: PageParameters
     ) -> Response:
@@ -109,7 +109,7 @@ class ReadingRoutes(Part):
         shown = seen(await blind_for(self._service, who, stream), found)
         return await lines_answer(shown, {"Venire-Cursor": str(cursor)})
 
-    @serves("events", "reading", 400, 404, 410, 422, text="The log as it grows.", kind=SSE)
+    @serves("events", "reading", 400, 410, text="The log as it grows.", kind=SSE)
     async def events(
         self,
         request: Request,
@@ -130,7 +130,7 @@ class ReadingRoutes(Part):
 
         return follow(self._gate, request, written())
 
-    @serves("export", "reading", 404, 409, 422, text="The table, as a file.", kind=CSV,
+    @serves("export", "reading", 409, text="The table, as a file.", kind=CSV,
             responses={200: {"content": {kind: {} for kind in FORMATS.values()}}})  # fmt: skip
     async def export(
         self,
@@ -164,49 +164,44 @@ class ReadingRoutes(Part):
         name = f"{stream}-{'probabilities' if shares else what}.{format}"
         return FileResponse(path, 200, headers, FORMATS[format], done, filename=name)
 
-    @serves("insights", "reading", 404, 422, text="The current state.")
-    async def insights(self, who: Caller, stream: Stream) -> Insights:
+    @serves("insights", "reading", text="The current state.")
+    async def insights(self, blind: Blind, stream: Stream) -> Insights:
         """The statistics of the stream."""
-        blind = await blind_for(self._service, who, stream)
         return blind.insights(await self._service.insights(stream))
 
-    @serves("trends", "reading", 404, 422, text="The current state.")
-    async def trends(self, who: Caller, stream: Stream) -> TrendsView:
+    @serves("trends", "reading", text="The current state.")
+    async def trends(self, blind: Blind, stream: Stream) -> TrendsView:
         """The latest exits: verdicts against votes, estimated accuracy, and how they went."""
-        blind = await blind_for(self._service, who, stream)
         return blind.trends(await self._service.trends(stream))
 
-    @serves("alarms", "reading", 404, 422, text="The current state.")
+    @serves("alarms", "reading", text="The current state.")
     async def alarms(
         self,
-        who: Caller,
+        blind: Blind,
         stream: Stream,
         after: Annotated[int | None, Query(description=AFTER_ALARM, ge=0, le=2**53)] = None,
         limit: Limit = 100,
     ) -> AlarmsView:
         """The alarms that are on, and what was raised and cleared after a number."""
-        blind = await blind_for(self._service, who, stream)
         return blind.alarms(await self._service.alarms(stream, after, limit))
 
-    @serves("rates", "reading", 404, 409, 422, text="The rates, with their intervals.")
-    async def rates(self, who: Caller, stream: Stream, level: Level = 0.95) -> RatesView:
+    @serves("rates", "reading", 409, text="The rates, with their intervals.")
+    async def rates(self, blind: Blind, stream: Stream, level: Level = 0.95) -> RatesView:
         """How often each class comes, and how right and complete its verdicts are, by audits."""
-        (await blind_for(self._service, who, stream)).check_log()
+        blind.check_log()
         return await self._service.rates(stream, level)
 
-    @serves("lessons", "reading", 404, 422, text="The latest versions of the student, in order.")
-    async def lessons(self, who: Caller, stream: Stream) -> LessonsView:
+    @serves("lessons", "reading", text="The latest versions of the student, in order.")
+    async def lessons(self, blind: Blind, stream: Stream) -> LessonsView:
         """How the student of a stream learned, version by version."""
-        blind = await blind_for(self._service, who, stream)
         return blind.lessons(await self._service.lessons(stream))
 
-    @serves("what_if", "reading", 404, 409, 413, 415, 422,
-            text="What it would have bought.", example=EXAMPLE)  # fmt: skip
+    @serves("what_if", "reading", 409, text="What it would have bought.", example=EXAMPLE)
     async def what_if(
-        self, request: Request, who: Caller, stream: Stream, wanted: PlanBody
+        self, request: Request, blind: Blind, stream: Stream, wanted: PlanBody
     ) -> WhatIfView:
         """What another policy, panel or budget would have bought, by replaying the log."""
-        (await blind_for(self._service, who, stream)).check_log()
+        blind.check_log()
         work = self._service.what_if(stream, plan_of(wanted), wanted.simulate_missing)
         return await self._gate.long_poll(request, work)
 

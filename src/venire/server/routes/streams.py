@@ -22,8 +22,7 @@ from venire.server.admin_messages import (
     NewInvitation,
     PanelView,
 )
-from venire.server.edge.answers import dumps
-from venire.server.edge.blind import Blind, blind_for
+from venire.server.edge.blind import Blind
 from venire.server.edge.bodies import (
     JSON,
     InvitationBody,
@@ -38,7 +37,7 @@ from venire.server.edge.bodies import (
 )
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Caller
-from venire.server.edge.parameters import Part, Stream, serves
+from venire.server.edge.handlers import Part, Stream, dumps, serves
 from venire.server.edge.peers import all_streams
 from venire.server.messages import ArchivedStream, Deleted, SettingsVersion, StreamView
 from venire.server.settings import Member, StreamSettings, page_of
@@ -69,7 +68,7 @@ class StreamRoutes(Part):
         """The streams that are archived."""
         return await self._service.archived()
 
-    @serves("create_stream", "streams", 409, 413, 415, 422, ok=201,
+    @serves("create_stream", "streams", 409, ok=201,
             text="The stream exists with these settings.", body=NewStream, example=NEW,
             openapi_extra={"content": AS_TREES})  # fmt: skip
     async def create(self, request: Request, who: Caller) -> StreamView:
@@ -81,12 +80,12 @@ class StreamRoutes(Part):
             self._gate.peers.about(request, new.name)
         return made
 
-    @serves("stream", "streams", 404, 422, text="The stream as it is now.")
+    @serves("stream", "streams", text="The stream as it is now.")
     async def show(self, who: Caller, stream: Stream) -> StreamView:
         """A stream as it is now; a labeler's key sees only what the page shows of its settings."""
         return _seen_by(who, await self._service.stream(stream))
 
-    @serves("change_stream", "streams", 404, 409, 413, 415, 422,
+    @serves("change_stream", "streams", 409,
             text="Changed, without a restart.", body="StreamChanges", example=CHANGES)  # fmt: skip
     async def change(self, request: Request, who: Caller, stream: Stream) -> StreamView:
         """Change some of the settings, live; each change is a new version."""
@@ -102,43 +101,40 @@ class StreamRoutes(Part):
         await beside(check)
         return await self._service.change_stream(stream, changes, who.actor)
 
-    @serves("delete_stream", "streams", 404, 409, 422,
+    @serves("delete_stream", "streams", 409,
             text="The stream is deleted, with all that belonged to it.")  # fmt: skip
     async def delete(self, who: Caller, stream: Stream) -> Deleted:
         """Delete a closed stream permanently."""
         return await self._service.delete_stream(stream, who.actor)
 
-    @serves("settings_history", "streams", 404, 422, text="Every version, oldest first.")
+    @serves("settings_history", "streams", text="Every version, oldest first.")
     async def history(self, stream: Stream) -> Sequence[SettingsVersion]:
         """Every version of the settings: what, when and by whom."""
         return await self._service.settings_history(stream)
 
-    @serves("pause", "streams", 404, 409, 422,
+    @serves("pause", "streams", 409,
             text="Paused: no work is handed out, the slot clock stands still.")  # fmt: skip
     async def pause(self, who: Caller, stream: Stream) -> StreamView:
         """Stop handing out work; labels and items are still accepted."""
         return await self._service.pause(stream, who.actor)
 
-    @serves("resume", "streams", 404, 409, 422,
-            text="Resumed.")  # fmt: skip
+    @serves("resume", "streams", 409, text="Resumed.")
     async def resume(self, who: Caller, stream: Stream) -> StreamView:
         """Resume a paused stream."""
         return await self._service.resume(stream, who.actor)
 
-    @serves("close_stream", "streams", 404, 409, 422,
+    @serves("close_stream", "streams", 409,
             text="Closed: no new items; the open ones are finished.")  # fmt: skip
     async def close(self, who: Caller, stream: Stream) -> StreamView:
         """Drain the stream: no new items, the open ones are finished."""
         return await self._service.close(stream, who.actor)
 
-    @serves("archive_stream", "streams", 404, 409, 422,
-            text="Archived: it can be read, and is not listed.")  # fmt: skip
+    @serves("archive_stream", "streams", 409, text="Archived: it can be read, and is not listed.")
     async def archive(self, who: Caller, stream: Stream) -> StreamView:
         """Put a closed stream away, once its items have left: it can only be read."""
         return await self._service.archive(stream, who.actor)
 
-    @serves("restore_stream", "streams", 404, 409, 422,
-            text="Restored: it is closed.")  # fmt: skip
+    @serves("restore_stream", "streams", 409, text="Restored: it is closed.")
     async def restore(self, who: Caller, stream: Stream) -> StreamView:
         """Bring an archived stream back, closed as it was."""
         return await self._service.restore(stream, who.actor)
@@ -194,60 +190,56 @@ Invitation = Annotated[str, Path(description="The id of the invitation.")]
 class LabelerRoutes(Part):
     """For admins; what was learned for readers."""
 
-    @serves("labelers", "reading", 404, 422, text="The current state.")
-    async def labelers(self, who: Caller, stream: Stream) -> Sequence[LabelerView]:
+    @serves("labelers", "reading", text="The current state.")
+    async def labelers(self, blind: Blind, stream: Stream) -> Sequence[LabelerView]:
         """The labelers with what was learned about them."""
-        blind = await blind_for(self._service, who, stream)
         return blind.labelers(await self._service.labelers(stream))
 
-    @serves("add_labeler", "streams", 404, 409, 413, 415, 422,
+    @serves("add_labeler", "streams", 409,
             text="It is on the panel.", example={"id": "ann", "price": 0.05})  # fmt: skip
     async def join(self, who: Caller, stream: Stream, member: Member) -> StreamView:
         """Put a labeler on the panel, or change what the panel says of it."""
         return await self._service.add_labeler(stream, member, who.actor)
 
-    @serves("retire_labeler", "streams", 404, 409, 413, 415, 422,
-            text="It is given no more work.", example=NAMED)  # fmt: skip
+    @serves("retire_labeler", "streams", 409, text="It is given no more work.", example=NAMED)
     async def retire(self, who: Caller, stream: Stream, sent: LabelerBody) -> StreamView:
         """Give a labeler no more work; its labels stay, and what it holds it may still answer."""
         return await self._service.retire_labeler(stream, sent.labeler, who.actor)
 
-    @serves("restore_labeler", "streams", 404, 409, 413, 415, 422,
-            text="It is given work again.", example=NAMED)  # fmt: skip
+    @serves("restore_labeler", "streams", 409, text="It is given work again.", example=NAMED)
     async def restore(self, who: Caller, stream: Stream, sent: LabelerBody) -> StreamView:
         """Give a retired labeler work again."""
         return await self._service.restore_labeler(stream, sent.labeler, who.actor)
 
-    @serves("agreement", "reading", 404, 422, text="By the latest labels.")
-    async def agreement(self, who: Caller, stream: Stream) -> AgreementView:
+    @serves("agreement", "reading", text="By the latest labels.")
+    async def agreement(self, blind: Blind, stream: Stream) -> AgreementView:
         """How the labelers agree with gold, and with each other."""
-        blind = await blind_for(self._service, who, stream)
         return blind.agreement(await self._service.agreement(stream))
 
-    @serves("panel", "reading", 404, 409, 422)
+    @serves("panel", "reading", 409)
     async def panel(
         self,
         request: Request,
-        who: Caller,
+        blind: Blind,
         stream: Stream,
         want: Annotated[float | None, Query(description=WANT, gt=0, le=1)] = None,
     ) -> PanelView:
         """What each labeler brings and costs, and who can go; by replaying the latest labels."""
-        (await blind_for(self._service, who, stream)).check_log()
+        blind.check_log()
         return await self._gate.long_poll(request, self._service.panel(stream, want))
 
-    @serves("confusion", "reading", 404, 409, 422, text="The learned confusion matrix.")
-    async def confusion(self, who: Caller, stream: Stream, labeler: Labeler) -> ConfusionView:
+    @serves("confusion", "reading", 409, text="The learned confusion matrix.")
+    async def confusion(self, blind: Blind, stream: Stream, labeler: Labeler) -> ConfusionView:
         """How often a labeler says each class of items of each true class, as learned."""
-        (await blind_for(self._service, who, stream)).check_log()
+        blind.check_log()
         return await self._service.confusion(stream, labeler)
 
-    @serves("invitations", "keys", 404, 422, text="Those that have not expired, oldest first.")
+    @serves("invitations", "keys", text="Those that have not expired, oldest first.")
     async def list(self, stream: Stream) -> Sequence[InvitationView]:
         """The invitations to a stream, without their links."""
         return await self._service.invitations.list(stream)
 
-    @serves("invite", "keys", 404, 409, 413, 415, 422, ok=201,
+    @serves("invite", "keys", 409, ok=201,
             text="The link is shown only once.",
             example={"labeler": "ann", "days": 14})  # fmt: skip
     async def create(self, who: Caller, stream: Stream, asked: InvitationBody) -> NewInvitation:
@@ -256,7 +248,7 @@ class LabelerRoutes(Part):
             stream, asked.labeler, asked.days, asked.once, who.actor
         )
 
-    @serves("revoke_invitation", "keys", 404, 409, 422, text="The link and its key work no more.")
+    @serves("revoke_invitation", "keys", 409, text="The link and its key work no more.")
     async def revoke(self, who: Caller, stream: Stream, invitation: Invitation) -> InvitationView:
         """Revoke an invitation, and the key of who came by it."""
         return await self._service.invitations.revoke(stream, invitation, who.actor)

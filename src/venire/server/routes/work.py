@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from venire.model import NoteKind, NoWork, Role
 from venire.server.admin_messages import Kind, Order, Reviewed, ReviewsPage, SentBackView
-from venire.server.edge.answers import json_answer, lines_answer, outcomes_answer, payload_answer
 from venire.server.edge.blind import Blind, blind_for
 from venire.server.edge.bodies import (
     CSV,
@@ -29,7 +28,7 @@ from venire.server.edge.bodies import (
 )
 from venire.server.edge.errors import RequestError
 from venire.server.edge.guard import Caller, by_hand, caller
-from venire.server.edge.parameters import (
+from venire.server.edge.handlers import (
     Level,
     Limit,
     Part,
@@ -38,6 +37,10 @@ from venire.server.edge.parameters import (
     Wait,
     flag,
     flag_parameter,
+    json_answer,
+    lines_answer,
+    outcomes_answer,
+    payload_answer,
     serves,
 )
 from venire.server.messages import (
@@ -94,7 +97,7 @@ class Feedback(BaseModel):
 class WorkRoutes(Part):
     """For labelers."""
 
-    @serves("label", "work", 404, 409, 410, 413, 415, 422,
+    @serves("label", "work", 409, 410,
             text="Labelled; a retry gets the first answer.",
             reply=Answer, body=SaidBody)  # fmt: skip
     @by_hand
@@ -106,8 +109,7 @@ class WorkRoutes(Part):
         made = await self._service.label(token, sent.said, *how)
         return json_answer(made)
 
-    @serves("heartbeat", "work", 404, 409, 410, 413, 415, 422,
-            text="The new expiry time of the lease.")  # fmt: skip
+    @serves("heartbeat", "work", 409, 410, 413, 415, text="The new expiry time of the lease.")
     @by_hand
     async def heartbeat(self, request: Request) -> Response:
         """Renew the lease of an assignment."""
@@ -116,7 +118,7 @@ class WorkRoutes(Part):
             {"expires_at": await self._service.heartbeat(request.path_params["token"], who)}
         )
 
-    @serves("release", "work", 404, 409, 410, 413, 415, 422, text="Released.", body=ReleaseBody)
+    @serves("release", "work", 409, 410, text="Released.", body=ReleaseBody)
     @by_hand
     async def release(self, request: Request) -> Response:
         """Release an assignment."""
@@ -125,8 +127,7 @@ class WorkRoutes(Part):
         await self._service.release(request.path_params["token"], bar, who.bound_to(), who.key)
         return json_answer({"status": "released"})
 
-    @serves("next", "work", 404, 409, 422,
-            text="An item to label.", reply=Lease, responses={204: NO_WORK})  # fmt: skip
+    @serves("next", "work", 409, text="An item to label.", reply=Lease, responses={204: NO_WORK})
     async def next(
         self,
         request: Request,
@@ -160,8 +161,7 @@ class WorkRoutes(Part):
         if isinstance(found, Lease) and found.token is not None:
             await self._service.release(found.token)
 
-    @serves("held", "work", 404, 422,
-            text="The labeler's open leases, with new tokens.", reply=list[Lease])  # fmt: skip
+    @serves("held", "work", text="The labeler's open leases, with new tokens.", reply=list[Lease])
     async def held(
         self,
         sender: Caller,
@@ -175,7 +175,7 @@ class WorkRoutes(Part):
         seen = await self._seen(stream, leases, shown)
         return await payload_answer(seen, [[lease.payload for lease in seen]])
 
-    @serves("add_labels", "work", 404, 409, 413, 415, 422, text="The outcome of the labels.",
+    @serves("add_labels", "work", 409, text="The outcome of the labels.",
             body=LabelBody, lists=True, example=EXAMPLE,
             openapi_extra=flag_parameter("leased", LEASED))  # fmt: skip
     @by_hand
@@ -205,21 +205,20 @@ class WorkRoutes(Part):
         )
         return await outcomes_answer(outcomes, "accepted", "exists", "late", "refused")
 
-    @serves("abstain", "work", 404, 409, 413, 415, 422,
-            text="The item goes to others; counted as not sure.")  # fmt: skip
+    @serves("abstain", "work", 409, 413, 415, text="The item goes to others; counted as not sure.")
     async def abstain(self, who: Caller, token: Token) -> Any:
         """Say that one is not sure: the item goes to others, and is not assigned again."""
         await self._service.abstain(token, who.bound_to(), who.key)
         return {"status": "abstained"}
 
-    @serves("note", "work", 404, 409, 413, 415, 422, text="Noted.")
+    @serves("note", "work", 409, text="Noted.")
     async def note(self, who: Caller, token: Token, sent: NoteBody) -> Any:
         """Comment on an assigned item, or flag it; also after it was answered."""
         kind = NoteKind(sent.kind)
         await self._service.add_note(token, kind, sent.text, who.bound_to(), who.key)
         return {"status": "noted"}
 
-    @serves("notes", "work", 404, 422, text="The notes, oldest first.")
+    @serves("notes", "work", text="The notes, oldest first.")
     async def notes(
         self,
         who: Caller,
@@ -232,7 +231,7 @@ class WorkRoutes(Part):
         found = await self._service.notes(stream, after, limit, item)
         return (await blind_for(self._service, who, stream)).notes(found)
 
-    @serves("progress", "work", 404, 422, text="How many labels the labeler gave.")
+    @serves("progress", "work", text="How many labels the labeler gave.")
     async def progress(
         self,
         who: Caller,
@@ -243,8 +242,7 @@ class WorkRoutes(Part):
         """How many labels a labeler has given, since a time and in all."""
         return await self._service.progress(stream, who.as_labeler(labeler), since)
 
-    @serves("practice", "work", 404, 422, text="The items to practise with.",
-            reply=list[PracticeItem])  # fmt: skip
+    @serves("practice", "work", text="The items to practise with.", reply=list[PracticeItem])
     async def practice(self, stream: Stream) -> Any:
         """The items to practise with, without their answers."""
         items, blocks = await self._service.practice(stream), await self._service.layout(stream)
@@ -257,8 +255,7 @@ class WorkRoutes(Part):
 
         return await asyncio.to_thread(shown)
 
-    @serves("check_practice", "work", 404, 413, 415, 422,
-            text="Whether the answer is right.", reply=Feedback)  # fmt: skip
+    @serves("check_practice", "work", text="Whether the answer is right.", reply=Feedback)
     async def check(self, stream: Stream, n: Number, sent: SaidBody) -> Any:
         """Check an answer to a practice item; nothing of it is stored."""
         items = await self._service.practice(stream)
@@ -288,7 +285,7 @@ BACK = {"item": "post-1", "min_confidence": 0.95}
 class GoldRoutes(Part):
     """For admins, reviewers and trusted labelers; the bounds for readers too."""
 
-    @serves("audits", "reading", 404, 422, text="The bounds on the rate of errors.")
+    @serves("audits", "reading", text="The bounds on the rate of errors.")
     async def audits(self, who: Caller, stream: Stream, level: Level = 0.95) -> AuditsView:
         """What accuracy audits prove: bounds on the rate of errors that hold at all times."""
         listed = await self._may_judge(who, stream)
@@ -297,7 +294,7 @@ class GoldRoutes(Part):
         view = await self._service.audits(stream, level, listed)
         return Blind(frozenset(), hides=listed and who.role != Role.ADMIN).audits(view)
 
-    @serves("add_gold", "work", 403, 404, 409, 413, 415, 422, text="The outcome of the gold.",
+    @serves("add_gold", "work", 403, 409, text="The outcome of the gold.",
             body=GoldBody, lists=True, example=GOLD)  # fmt: skip
     async def add_gold(
         self,
@@ -321,7 +318,7 @@ class GoldRoutes(Part):
         counts = "accepted", "exists", "corrected", "refused"
         return await outcomes_answer(outcomes, *counts, notes=True)
 
-    @serves("reviews", "reviews", 404, 422, text="Verdicts that wait.")
+    @serves("reviews", "reviews", text="Verdicts that wait.")
     async def reviews(
         self,
         stream: Stream,
@@ -335,8 +332,7 @@ class GoldRoutes(Part):
         """Audits that are due, then verdicts without gold: the least confident, or most telling."""
         return await self._service.reviews(stream, kind, cursor, limit, order)
 
-    @serves("review", "reviews", 404, 409, 413, 415, 422,
-            text="Confirmed or overridden.", example=REVIEW)  # fmt: skip
+    @serves("review", "reviews", 409, text="Confirmed or overridden.", example=REVIEW)
     async def review(self, who: Caller, stream: Stream, sent: ReviewBody) -> Reviewed:
         """Confirm or override a verdict: the label becomes gold, and the verdict. Idempotent.
 
@@ -346,15 +342,14 @@ class GoldRoutes(Part):
             stream, sent.item, sent.label, sent.note, who.actor, sent.correct
         )
 
-    @serves("send_back", "reviews", 404, 409, 413, 415, 422,
-            text="It comes again.", example=BACK)  # fmt: skip
+    @serves("send_back", "reviews", 409, text="It comes again.", example=BACK)
     async def send_back(self, who: Caller, stream: Stream, sent: SendBackBody) -> SentBackView:
         """Send an item that has left back for more labels; it comes again. Idempotent."""
         return await self._service.send_back(
             stream, sent.item, who.actor, sent.min_confidence, sent.note
         )
 
-    @serves("gold", "reviews", 404, 422, text="Gold, one per line, by item.", kind=NDJSON)
+    @serves("gold", "reviews", text="Gold, one per line, by item.", kind=NDJSON)
     async def gold(
         self,
         stream: Stream,

@@ -241,7 +241,7 @@ async def test_requests_are_served_between_the_checks_of_two_streams() -> None:
 async def test_old_alarms_are_dropped_and_those_that_are_on_stay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("venire.server.operations.alarms.KEPT_ALARMS", 3)
+    monkeypatch.setattr("venire.server.operations.insights.KEPT_ALARMS", 3)
     async with bench(alarms={"queue": 1, "oldest_seconds": 1000}) as b:
         await b.add("p1")
         await b.pass_time(1001)

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.server.support import Bench, Flaky, bench, running, settings_of
 from venire.engine import Scheduler
 from venire.server import ItemIn, Lease
-from venire.server.edge.answers import dumps, long_answer
+from venire.server.edge.handlers import dumps, long_answer
 from venire.server.runtime.chunks import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
 from venire.server.stream.live_stream import LARGE_STREAM
 

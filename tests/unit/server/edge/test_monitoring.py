@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integration.server.harness import STREAM, in_process
-from venire.server.edge.log import Request, RequestLines, RequestLog, wanted
+from venire.server.edge.monitoring import Request, RequestLines, RequestLog, wanted
 from venire.server.edge.settings import ServerSettings
 
 

@@ -1,0 +1,1 @@
+"""Realised utility: decide by what the labels so far have shown."""
