@@ -17,7 +17,6 @@ from venire.files import (
     drawn_output,
     exits_output,
     items,
-    panel,
     skills_output,
     verdicts_output,
 )
@@ -87,7 +86,7 @@ def columns() -> dict[str, tuple[str, ...]]:
         "the list to audit": drawn_output("d.csv", []).columns,
         "panel of a batch (YAML, TOML, JSON)": KEYS,
         "items of a stream (CSV)": items.REQUIRED + items.OPTIONAL,
-        "panel (CSV)": panel.REQUIRED + panel.OPTIONAL,
+        "panel (CSV)": items.PANEL_REQUIRED + items.PANEL_OPTIONAL,
         "assignments": assignments_output("a.csv", []).columns,
         "exits": exits_output("e.csv", []).columns,
         "revisions": RevisionRow._fields[1:],

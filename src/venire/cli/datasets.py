@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,14 +44,11 @@ def datasets(
     if given is not None and action != "fetch":
         raise InputError(f"--from is an option of fetch, not of {action}: leave it out")
     found = actions[action](name, data, given)
-    if as_json:
-        print(json.dumps(found, indent=2))
-    elif isinstance(found, list):
-        _print_table(found)
-    elif action == "list":
-        _print_set(found)
+    if isinstance(found, list):
+        lines = _table(found)
     else:
-        print(found["path"])
+        lines = _lines(found) if action == "list" else iter([found["path"]])
+    screen.show(found, lines, as_json)
 
 
 def _list(name: str | None, data: Path | None, given: Path | None) -> Any:
@@ -106,39 +103,30 @@ def _details(chosen: DataSet, data: Path | None) -> dict[str, Any]:
         "path": str((data or cache_folder()) / chosen.name),
         "labels_sha256": chosen.labels_sha256,
         "truth_sha256": chosen.truth_sha256,
-        "files": [
-            {
-                "url": file.url(),
-                "repository": file.repository,
-                "commit": file.commit,
-                "path": file.path,
-                "sha256": file.sha256,
-            }
-            for file in chosen.raw
-        ],
+        "files": [{"url": file.url(), **asdict(file)} for file in chosen.raw],
     }
 
 
-def _print_table(found: list[dict[str, Any]]) -> None:
+def _table(found: list[dict[str, Any]]) -> Iterator[str]:
     counts = ("tasks", "workers", "labels", "classes")
-    print(f"{'name':20}{''.join(f'{c:>9}' for c in counts)}  {'licence':11}{'here':5}about")
+    yield f"{'name':20}{''.join(f'{c:>9}' for c in counts)}  {'licence':11}{'here':5}about"
     for each in found:
         numbers = "".join(f"{each[count]:>9,}" for count in counts)
         here = "yes" if each["fetched"] else "no"
-        print(f"{each['name']:20}{numbers}  {each['licence']:11}{here:5}{each['about']}")
+        yield f"{each['name']:20}{numbers}  {each['licence']:11}{here:5}{each['about']}"
 
 
-def _print_set(found: dict[str, Any]) -> None:
-    print(f"{found['name']}: {found['about']}")
-    print(
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    yield f"{found['name']}: {found['about']}"
+    yield (
         f"{found['tasks']:,} tasks, {found['workers']:,} workers, {found['labels']:,} labels, "
         f"{found['classes']} classes; licence: {found['licence']}"
     )
-    print(f"{'in' if found['fetched'] else 'not yet in'} {found['path']}")
-    print()
-    print(f"labels.csv  sha256 {found['labels_sha256']}")
-    print(f"truth.csv   sha256 {found['truth_sha256']}")
-    print()
-    print("made from")
+    yield f"{'in' if found['fetched'] else 'not yet in'} {found['path']}"
+    yield ""
+    yield f"labels.csv  sha256 {found['labels_sha256']}"
+    yield f"truth.csv   sha256 {found['truth_sha256']}"
+    yield ""
+    yield "made from"
     for file in found["files"]:
-        print(f"{file['url']}  sha256 {file['sha256'] or 'not recorded'}")
+        yield f"{file['url']}  sha256 {file['sha256'] or 'not recorded'}"

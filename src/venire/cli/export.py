@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -73,83 +73,78 @@ def importing(
     the e-mail address or the number of the user. Skipped tasks and annotations without exactly one
     class are left out, and counted.
     """
-    from venire.connectors.label_studio import read_export
     from venire.files import Output, check_targets, write_outputs
 
     if program not in PROGRAMS:
         raise UnknownName("program", program, PROGRAMS)
-    if program in TRACED:
-        from venire.connectors.traces import source_of
-
-        _traced(source_of(program, file, project, name), file, to, gold, as_json)
-        return
-    if program == "inspect" and project is None and gold is None:
-        _logged(file, name, to, as_json)
-        return
-    if project is not None or name is not None or gold is not None:
+    traced = program in TRACED
+    wrong = (project, gold) if program == "inspect" else (project, gold, name)
+    if not traced and any(value is not None for value in wrong):
         raise InputError(f"--project, --name and --gold are for {', '.join(TRACED)}: drop them")
-    check_targets([to], [Path(file)])
-    found = read_export(Path(file), control)
-    if not found.labels:
-        raise InputError(f"{file} has no label of one class: nothing was written")
-    write_outputs([Output(to, ("task", "worker", "label"), found.labels)])
-    counts = {"labels": len(found.labels), "left_out": found.left_out, "path": str(to)}
-    if as_json:
-        print(json.dumps({**counts, "control": found.control.name}))
-        return
-    print(f"{len(found.labels):,} labels of {found.control.name} in {to}")
-    _say_left_out(found.left_out)
-
-
-def _say_left_out(left_out: Mapping[str, int]) -> None:
-    if left_out:
-        why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        print(f"left out: {why}")
-
-
-def _logged(path: str, scorer: str | None, to: Path, as_json: bool) -> None:
-    from venire.connectors.inspect import read_logs
-    from venire.files import Output, check_targets, write_outputs
-
-    check_targets([to], [Path(path)])
-    found = read_logs(path, scorer)
-    if not found.labels:
-        named = "" if scorer is None else f" of the scorer {scorer!r}"
-        raise InputError(f"{path} has no score{named} that is a class: nothing was written")
-    write_outputs([Output(to, ("task", "worker", "label"), found.labels)])
-    if as_json:
-        counts = {"labels": len(found.labels), "samples": found.samples}
-        print(json.dumps({**counts, "left_out": found.left_out, "path": str(to)}))
-        return
-    print(f"{len(found.labels):,} labels of {found.samples:,} samples in {to}")
-    _say_left_out(found.left_out)
-
-
-def _traced(source: Source, url: str, to: Path, gold: Path | None, as_json: bool) -> None:
-    from venire.connectors.traces.source import Found
-    from venire.files import Output, check_targets, write_outputs
-
-    check_targets([to] if gold is None else [to, gold])
-
-    async def read() -> Found:
-        async with source:
-            return await Found.read(source)
-
-    found = asyncio.run(read())
-    if not found.labels:
-        raise InputError(f"{url} has no label in {found.traces:,} traces: nothing was written")
+    check_targets((to, gold), () if traced else (Path(file),))
+    found = _traced(program, file, project, name) if traced else _read(program, file, control, name)
     outputs = [Output(to, ("task", "worker", "label"), found.labels)]
     if gold is not None:
         outputs.append(Output(gold, ("task", "label"), list(found.gold.items())))
     write_outputs(outputs)
     if as_json:
-        counts = {"labels": len(found.labels), "gold": len(found.gold), "traces": found.traces}
-        print(json.dumps({**counts, "left_out": found.left_out, "path": str(to)}))
+        counts = {"labels": len(found.labels), **found.counts, "left_out": found.left_out}
+        print(json.dumps({**counts, "path": str(to), **found.more}))
         return
-    print(f"{len(found.labels):,} labels of {found.traces:,} traces in {to}")
+    print(f"{len(found.labels):,} labels of {found.source} in {to}")
     if gold is not None:
         print(f"{len(found.gold):,} expectations in {gold}")
-    _say_left_out(found.left_out)
+    if found.left_out:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in found.left_out.items())
+        print(f"left out: {why}")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The labels of another program, what they are of, and what JSON says beside them."""
+
+    labels: Sequence[tuple[Any, ...]]
+    left_out: Mapping[str, int]
+    source: str
+    counts: dict[str, int] = field(default_factory=dict)
+    more: dict[str, str] = field(default_factory=dict)
+    gold: Mapping[str, str] = field(default_factory=dict)
+
+
+def _read(program: str, file: str, control: str | None, scorer: str | None) -> Imported:
+    """The labels in a file of Label Studio, or in logs of inspect."""
+    from venire.connectors.inspect import read_logs
+    from venire.connectors.label_studio import read_export
+
+    if program == "inspect":
+        logs = read_logs(file, scorer)
+        if not logs.labels:
+            named = "" if scorer is None else f" of the scorer {scorer!r}"
+            raise InputError(f"{file} has no score{named} that is a class: nothing was written")
+        counts = {"samples": logs.samples}
+        return Imported(logs.labels, logs.left_out, f"{logs.samples:,} samples", counts)
+    found = read_export(Path(file), control)
+    if not found.labels:
+        raise InputError(f"{file} has no label of one class: nothing was written")
+    name = found.control.name
+    return Imported(found.labels, found.left_out, name, more={"control": name})
+
+
+def _traced(program: str, url: str, project: str | None, name: str | None) -> Imported:
+    """The labels in a program that keeps traces."""
+    from venire.connectors.traces import source_of
+    from venire.connectors.traces.source import Found
+
+    async def read() -> Found:
+        async with source_of(program, url, project, name) as source:
+            return await Found.read(source)
+
+    found = asyncio.run(read())
+    if not found.labels:
+        raise InputError(f"{url} has no label in {found.traces:,} traces: nothing was written")
+    counts = {"gold": len(found.gold), "traces": found.traces}
+    said = f"{found.traces:,} traces"
+    return Imported(found.labels, found.left_out, said, counts, gold=found.gold)
 
 
 WHAT = f"labels, verdicts, revisions, gold, notes, repeats, log, label-studio, {', '.join(TRACED)}."
@@ -210,21 +205,38 @@ def export(
     if verdicts is not None or tasks is not None:
         _say(_tasks_with(what, verdicts, tasks, chosen, to), "verdicts", what, to, as_json)
         return
-    kinds: dict[str, Callable[[Storage, str, Path], int]] = {
-        **{name: partial(_table, what=name, probabilities=probabilities) for name in TABLES},
-        "log": _log,
-        "label-studio": partial(_label_studio, control=chosen),
-    }
+    kinds = (*TABLES, "log", "label-studio")
     if what not in kinds:
         raise UnknownName("export", what, kinds)
     if probabilities and what != "verdicts":
         raise InputError(f"--probabilities is for --what verdicts, not for {what}: drop it")
     with open_stream(storage, stream) as (opened, found):
         with screen.working(f"writing {to.name}"):
-            count = kinds[what](opened, found, to)
+            count = _written(opened, found, what, to, probabilities, chosen)
         for gone in opened.segments(found)[-1:]:
             screen.say(f"{found}: what left up to exit {gone.exits:,} is archived, and not in {to}")
     _say(count, found, what, to, as_json)
+
+
+def _written(
+    storage: Storage,
+    stream: str,
+    what: str,
+    to: Path,
+    probabilities: bool,
+    control: Control | None,
+) -> int:
+    from venire.files import check_targets
+    from venire.files.label_config import PLAIN_CONTROL
+    from venire.server.store.maintenance.export import write_label_studio, write_log, write_table
+
+    if what == "log":
+        return write_log(storage, stream, to)
+    if what == "label-studio":
+        return write_label_studio(storage, stream, to, control or PLAIN_CONTROL)
+    check_targets([to])
+    with storage.frozen():
+        return write_table(storage, stream, what, to, probabilities)
 
 
 def _traces_with(source: Source, verdicts: Path | None, skills: Path | None, as_json: bool) -> None:
@@ -234,8 +246,7 @@ def _traces_with(source: Source, verdicts: Path | None, skills: Path | None, as_
 
     if verdicts is None:
         raise InputError("expected --verdicts, a file that venire aggregate wrote")
-    labels, sure = read_verdicts(verdicts), read_verdicts(verdicts, ("task", "confidence"))
-    found = {task: (label, float(sure[task])) for task, label in labels.items()}
+    found = _sure(verdicts)
     known = {} if skills is None else read_verdicts(skills, ("worker", "skill"))
 
     async def give() -> dict[str, int]:
@@ -274,36 +285,18 @@ def _tasks_with(
     what: str, verdicts: Path | None, tasks: Path | None, control: Control | None, to: Path
 ) -> int:
     from venire.connectors.label_studio import with_verdicts
-    from venire.files import read_verdicts
     from venire.server.store.maintenance.export import write_tasks
 
     if verdicts is None or tasks is None or what != "label-studio":
         raise InputError("--verdicts and --tasks go together, with --what label-studio")
     if to.resolve() in (verdicts.resolve(), tasks.resolve()):
         raise InputError(f"{to} is read for this: name another file to write with --to")
-    labels = read_verdicts(verdicts)
+    return write_tasks(with_verdicts(tasks, _sure(verdicts), control), to)
+
+
+def _sure(verdicts: Path) -> dict[str, tuple[str, float]]:
+    """The verdict on each task, and how sure it is."""
+    from venire.files import read_verdicts
+
     sure = read_verdicts(verdicts, ("task", "confidence"))
-    found = {task: (label, float(sure[task])) for task, label in labels.items()}
-    return write_tasks(with_verdicts(tasks, found, control), to)
-
-
-def _table(storage: Storage, stream: str, to: Path, *, what: str, probabilities: bool) -> int:
-    from venire.files import check_targets
-    from venire.server.store.maintenance.export import write_table
-
-    check_targets([to])
-    with storage.frozen():
-        return write_table(storage, stream, what, to, probabilities)
-
-
-def _log(storage: Storage, stream: str, to: Path) -> int:
-    from venire.server.store.maintenance.export import write_log
-
-    return write_log(storage, stream, to)
-
-
-def _label_studio(storage: Storage, stream: str, to: Path, control: Control | None) -> int:
-    from venire.files.label_config import PLAIN_CONTROL
-    from venire.server.store.maintenance.export import write_label_studio
-
-    return write_label_studio(storage, stream, to, control or PLAIN_CONTROL)
+    return {task: (label, float(sure[task])) for task, label in read_verdicts(verdicts).items()}

@@ -51,7 +51,7 @@ def send(
     interruption. Rows that are refused are listed; the others are sent.
     """
     from venire.client import Client
-    from venire.files.sending import read_sent, send_all
+    from venire.files.items import read_sent, send_all
 
     check_key(key)
     if id is not None and hash_ids:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from venire.files.audits import read_verdicts as read_verdicts
     from venire.files.items import ItemTable as ItemTable
     from venire.files.items import read_items as read_items
-    from venire.files.panel import read_panel as read_panel
-    from venire.files.panel import read_prices as read_prices
+    from venire.files.items import read_panel as read_panel
+    from venire.files.items import read_prices as read_prices
     from venire.files.results import Output as Output
     from venire.files.results import assignments_output as assignments_output
     from venire.files.results import check_targets as check_targets

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.integration.server.harness import InProcess, in_process, until
 from venire.errors import InputError
-from venire.files.sending import read_sent, send_all
+from venire.files.items import read_sent, send_all
 from venire.server.clock import ManualClock
 from venire.server.store.maintenance.export import TABLES, write_table
 from venire.tools.addresses import Piped

@@ -14,7 +14,7 @@ from venire.cli import main
 from venire.cli.stream import _post
 from venire.client import ServerError
 from venire.errors import FileError, InputError
-from venire.files.sending import TOGETHER, Sent, read_sent, send_all
+from venire.files.items import TOGETHER, Sent, read_sent, send_all
 
 
 class Server:

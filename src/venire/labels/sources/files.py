@@ -61,7 +61,7 @@ def read_json_lines(path: PathOrAddress, columns: Sequence[str], what: str) -> l
     [[1, 2], ['ok', 'no']]
     """
     found: list[list[Any]] = [[] for _ in columns]
-    for line, text in _lines(path):
+    for line, text in read_lines(path):
         record = _record(path, line, text)
         try:
             for values, column in zip(found, columns, strict=True):
@@ -73,11 +73,11 @@ def read_json_lines(path: PathOrAddress, columns: Sequence[str], what: str) -> l
 
 def read_records(path: PathOrAddress, such_as: str = ROW) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file, each with its line."""
-    return ((line, _record(path, line, text, such_as)) for line, text in _lines(path))
+    return ((line, _record(path, line, text, such_as)) for line, text in read_lines(path))
 
 
 def line_of(path: PathOrAddress, row: int) -> int:
-    return next(islice(_lines(path), row, None))[0]
+    return next(islice(read_lines(path), row, None))[0]
 
 
 def _record(path: PathOrAddress, line: int, text: str, such_as: str = ROW) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _record(path: PathOrAddress, line: int, text: str, such_as: str = ROW) -> di
     return record
 
 
-def _lines(path: PathOrAddress) -> Iterator[tuple[int, str]]:
+def read_lines(path: PathOrAddress) -> Iterator[tuple[int, str]]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             yield from ((i, text) for i, text in enumerate(file, start=1) if text.strip())

@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from venire.errors import Conflict, FileError, InputError
-from venire.files.sending import Sent, read_sent, send_all
+from venire.files.items import Sent, read_sent, send_all
 from venire.model import ExitReason, ItemStatus
 from venire.server.actors import Actor
 from venire.server.edge.blind import Blind, blind_for
