@@ -20,7 +20,7 @@ import numpy as np
 
 from venire import Budget, FixedOverlap, Item, Label, Policy, Realised, Scheduler, Trace, World
 from venire.model import Bounds
-from venire.simulation.inputs import ask, stream_of
+from venire.simulation.loop import ask, stream_of
 
 SLOTS = 120
 SEEDS = range(5)

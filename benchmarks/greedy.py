@@ -15,8 +15,7 @@ from venire.scheduling.base import Belief
 from venire.scheduling.kernel.desk import OUTSTANDING, ROWS, TOUCHES, Desk
 from venire.scheduling.kernel.verdicts import believe
 from venire.scheduling.policies.greedy import Greedy
-from venire.simulation.inputs import desk_of, stream_of
-from venire.simulation.run import run_of
+from venire.simulation.loop import desk_of, run_of, stream_of
 
 SEED = 0
 SERVE = Greedy().kernels().serve

@@ -36,27 +36,6 @@ from venire.model import (
     Verdict,
 )
 
-__all__ = [
-    "KINDS",
-    "Arrived",
-    "AskedAgain",
-    "Assigned",
-    "Changed",
-    "Closed",
-    "ClosedPart",
-    "Event",
-    "GoldGiven",
-    "Joined",
-    "Left",
-    "Observed",
-    "Released",
-    "Repeated",
-    "Revised",
-    "Routed",
-    "Sufficed",
-    "Withdrawn",
-]
-
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 _kinds: Final[dict[str, type[Event]]] = {}
@@ -170,7 +149,6 @@ class Arrived(Event):
     items: tuple[Item, ...]
 
     def body(self) -> Any:
-        """Id, weight and who may label it; its own confidence if it has one."""
         return [
             [item.id, item.weight, _names(item.eligible), _names(item.excluded)]
             + ([] if item.min_confidence is None else [item.min_confidence])
@@ -179,7 +157,6 @@ class Arrived(Event):
 
     @classmethod
     def read(cls, slot: int, body: Any) -> Arrived:
-        """The event of a body."""
         made = (
             Item(id, weight, only, frozenset(barred) if barred else NOBODY, *more)
             for id, weight, only, barred, *more in body
@@ -187,11 +164,9 @@ class Arrived(Event):
         return cls(slot, tuple(made))
 
     def redo(self, engine: Any) -> None:
-        """They enter."""
         engine.arrive(self.items)
 
     def view(self) -> dict[str, Any]:
-        """Their ids."""
         return {"items": [item.id for item in self.items]}
 
 
@@ -209,14 +184,12 @@ class Assigned(Event):
     ahead: int = 0
 
     def body(self) -> Any:
-        """The assignments, and who asked for how much."""
         given = [[int(a.slot), a.item, a.labeler, _number(a.gain)] for a in self.assignments]
         asked = None if self.asked is None else list(self.asked)
         return [given, asked, self.ahead] if self.ahead else [given, asked]
 
     @classmethod
     def read(cls, slot: int, body: Any) -> Assigned:
-        """The event of a body."""
         given, asked, *ahead = body
         assignments = tuple(
             Assignment(when, item, labeler, float(gain)) for when, item, labeler, gain in given
@@ -224,11 +197,9 @@ class Assigned(Event):
         return cls(slot, assignments, None if asked is None else tuple(asked), *ahead)
 
     def redo(self, engine: Any) -> None:
-        """Work is handed out."""
         engine.assign(self.asked, self.ahead)
 
     def view(self) -> dict[str, Any]:
-        """Who got what, and the gain that was seen in it."""
         given = [
             {"item": a.item, "labeler": a.labeler, "gain": _finite(a.gain)}
             for a in self.assignments
@@ -263,7 +234,6 @@ class Observed(Event):
 
     @classmethod
     def read_all(cls, slot: int, body: Any) -> Sequence[Event]:
-        """The events of a body."""
         items, labelers, said, late, *sure = body
         fields = zip(items, labelers, said, *sure, strict=True)
         if not late:
@@ -272,18 +242,15 @@ class Observed(Event):
         return [cls(slot, Label(*each), k in places) for k, each in enumerate(fields)]
 
     def redo(self, engine: Any) -> None:
-        """The label comes."""
         engine.observe(self.label)
 
     def view(self) -> dict[str, Any]:
-        """Who said what of which item."""
         told = self.label
         said = {"item": told.item, "labeler": told.labeler, "said": told.said, "late": self.late}
         return said if told.confidence is None else said | {"confidence": told.confidence}
 
     @classmethod
     def view_of(cls, run: Sequence[Observed]) -> dict[str, Any]:
-        """All labels of a run."""
         return {"labels": [event.view() for event in run]}
 
 
@@ -301,7 +268,6 @@ class Released(Event):
     barred: bool = False
 
     def redo(self, engine: Any) -> None:
-        """The work is free again."""
         engine.release(self.item, self.labeler, self.barred)
 
 
@@ -314,21 +280,17 @@ class Joined(Event):
     labeler: Labeler
 
     def body(self) -> Any:
-        """Name, competence, capacity, and the price if there is one."""
         who = self.labeler
         return [who.id, who.competence, who.capacity, *([who.price] if who.price else [])]
 
     @classmethod
     def read(cls, slot: int, body: Any) -> Joined:
-        """The event of a body."""
         return cls(slot, Labeler(*body))
 
     def redo(self, engine: Any) -> None:
-        """The labeler joins."""
         engine.join(self.labeler)
 
     def view(self) -> dict[str, Any]:
-        """Name, capacity, and the price if there is one."""
         who = self.labeler
         priced = {"price": who.price} if who.price else {}
         return {"labeler": who.id, "capacity": who.capacity, **priced}
@@ -343,7 +305,6 @@ class Left(Event):
     labeler: LabelerId
 
     def redo(self, engine: Any) -> None:
-        """The labeler leaves."""
         engine.leave(self.labeler)
 
 
@@ -368,7 +329,6 @@ class Closed(Event):
 
     @classmethod
     def read(cls, slot: int, body: Any) -> Closed:
-        """The event of a body."""
         both = body if isinstance(body, dict) else {"exits": body, "revisions": ()}
         exits = tuple(
             Exit(item, arrival, left, labels, Verdict(label, float(confidence)), ExitReason(reason))
@@ -377,11 +337,9 @@ class Closed(Event):
         return cls(slot, exits, tuple(map(_read_revision, both["revisions"])))
 
     def redo(self, engine: Any) -> None:
-        """The slot ends."""
         engine.close()
 
     def view(self) -> dict[str, Any]:
-        """Who left, with which verdict and why, and what was revised."""
         exits = [
             {
                 "item": e.item,
@@ -409,7 +367,6 @@ class ClosedPart(Closed):
     more: Literal[True] = True
 
     def view(self) -> dict[str, Any]:
-        """As that of the whole slot, marked."""
         return {"more": True, **Closed.view(self)}
 
 
@@ -422,7 +379,6 @@ class Withdrawn(Event):
     item: ItemId
 
     def redo(self, engine: Any) -> None:
-        """It is withdrawn."""
         engine.withdraw(self.item)
 
 
@@ -437,11 +393,9 @@ class Sufficed(Event):
     said: Hashable
 
     def body(self) -> Any:
-        """Item, labeler and class."""
         return [self.item, self.labeler, _scalar(self.said)]
 
     def redo(self, engine: Any) -> None:
-        """It is enough again."""
         engine.suffice(self.item, self.labeler, self.said)
 
 
@@ -470,25 +424,21 @@ class GoldGiven(Event):
         return Revision(self.item, self.slot, self.before, Verdict(self.label, 1.0), self.labels)
 
     def body(self) -> Any:
-        """Item, label, the verdict before with how many labels; what is corrected, if anything."""
         before = None if self.before is None else _verdict(self.before)
         body = [self.item, _scalar(self.label), before, int(self.labels)]
         return body if self.corrects is None else [*body, _scalar(self.corrects)]
 
     @classmethod
     def read(cls, slot: int, body: Any) -> GoldGiven:
-        """The event of a body."""
         item, label, before, labels, *corrects = body
         was = None if before is None else Verdict(before[0], float(before[1]))
         return cls(slot, item, label, was, labels, *corrects)
 
     def redo(self, engine: Any) -> None:
-        """It is said again."""
         how = self.item, self.label, self.before, self.labels
         engine.gold(*how, corrects=self.corrects, warn=False)
 
     def view(self) -> dict[str, Any]:
-        """Item and label, and what is corrected, if anything."""
         told = {"item": self.item, "label": self.label}
         return told if self.corrects is None else {**told, "corrects": self.corrects}
 
@@ -502,21 +452,17 @@ class Revised(Event):
     revision: Revision
 
     def body(self) -> Any:
-        """The revision."""
         return _revision(self.revision)
 
     @classmethod
     def read(cls, slot: int, body: Any) -> Revised:
-        """The event of a body."""
         return cls(slot, _read_revision(body))
 
     def redo(self, engine: Any) -> None:
-        """It is decided again."""
         r = self.revision
         engine.revise(r.item, r.verdict, r.before, r.labels)
 
     def view(self) -> dict[str, Any]:
-        """The revision."""
         return _view_of_revision(self.revision)
 
 
@@ -535,11 +481,9 @@ class Routed(Event):
     fault: str | None = None
 
     def redo(self, engine: Any) -> None:
-        """It is written again."""
         engine.route(self.item, self.to, self.target, self.fault)
 
     def view(self) -> dict[str, Any]:
-        """The item, where it went, and why not if it did not."""
         told = {"item": self.item, self.to: self.target}
         return told if self.fault is None else told | {"fault": self.fault}
 
@@ -554,7 +498,6 @@ class AskedAgain(Event):
     labeler: LabelerId
 
     def redo(self, engine: Any) -> None:
-        """It is asked again."""
         engine.ask_again(self.item, self.labeler)
 
 
@@ -570,11 +513,9 @@ class Repeated(Event):
     said: Hashable
 
     def body(self) -> Any:
-        """Item, labeler, and what it said first and then."""
         return [self.item, self.labeler, _scalar(self.before), _scalar(self.said)]
 
     def redo(self, engine: Any) -> None:
-        """It is said again."""
         engine.repeat(self.item, self.labeler, self.before, self.said)
 
 
@@ -599,7 +540,6 @@ class Changed(Event):
     families: tuple[tuple[Hashable, Hashable], ...] | None = None
 
     def body(self) -> Any:
-        """The fields in order, as far as they are needed."""
         limits = None if self.bounds is None else list(astuple(self.bounds))
         budget: Any = self.budget
         if isinstance(budget, Budget):
@@ -625,13 +565,11 @@ class Changed(Event):
         return cls(slot, policy, learning, bounds, *more)
 
     def redo(self, engine: Any) -> None:
-        """The settings change."""
         costs = None if self.costs is None else {(t, v): x for t, v, x in self.costs}
         families = None if self.families is None else dict(self.families)
         how = self.policy, self.learning, self.bounds, self.c, self.revisions, self.budget
         engine.change(*how, costs=costs, families=families)
 
     def view(self) -> dict[str, Any]:
-        """Policy and way of learning, and families if they changed."""
         kin = {} if self.families is None else {"families": dict(self.families)}
         return {"policy": self.policy, "learning": self.learning, **kin}

@@ -27,7 +27,7 @@ from venire.model import Assignment, Bounds, Exit, ExitReason, Item, Label, Labe
 from venire.scheduling.base import Learner, Learning, Policy
 from venire.scheduling.policies.greedy import Greedy
 from venire.simulation import Poisson, World, simulate
-from venire.simulation.inputs import answer, stream_of
+from venire.simulation.loop import answer, stream_of
 from venire.simulation.world import Items
 
 __all__ = ["check_competence", "check_learning", "check_policy", "drive"]

@@ -20,7 +20,7 @@ from venire.model import Item, Labeler
 from venire.paper.accuracy import evidence
 from venire.scheduling import Algorithm2, Greedy
 from venire.simulation import Run, World, simulate
-from venire.simulation.metrics import keep_ledger
+from venire.simulation.run import keep_ledger
 from venire_research.common import fingerprint
 from venire_research.common.label_sets import share_right
 from venire_research.reproduction.exact import accuracy_by_size

@@ -1,11 +1,10 @@
 """A whole file of items at once: which labels to buy with a budget, and what they say.
 
     labelling     `label`, `label_recorded` (which replays existing labels), and their files
-    labelers      items, functions and judges as labelers, and what they answer
-    asking        asking them, many at a time; `journal`: what was paid for, so that a run resumes
+    labelers      items, functions and judges as labelers, what they answer; recorded labels
+    asking        asking them, many at a time; the journal of what was paid for, to resume from
     choice        what the labels so far say, and the most valuable next label of each item
-    rounds        believe, choose, ask, and again; recorded labels as answers
-    expert        a share of the budget for somebody whose labels are the truth
+    rounds        believe, choose, ask, and again; a share of the budget for an expert
     outcome       verdicts, costs, the curve and the labelers; `page`: as one HTML file
 
 Names are loaded when they are first used.

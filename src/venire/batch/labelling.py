@@ -13,24 +13,31 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from venire.batch.alone import check_margin
-from venire.batch.asking import Live
-from venire.batch.expert import Expert, consult, reserve
-from venire.batch.journal import Journal
+from venire.batch.asking import Journal, Live
 from venire.batch.labelers import (
     BatchItem,
     Caller,
     NoAnswer,
-    Pupil,
+    Recorded,
     Teachable,
     Work,
     as_callers,
     as_items,
+    recorded_work,
 )
-from venire.batch.outcome import Labelled, settle, share_right, stale_words, truth_codes
-from venire.batch.rounds import GROWTH, Progress, Recorded, Source, recorded_work, run_rounds
+from venire.batch.outcome import Labelled, settle, stale_words
+from venire.batch.rounds import (
+    GROWTH,
+    Expert,
+    Progress,
+    Source,
+    Terms,
+    consult,
+    reserve,
+    run_rounds,
+    truth_codes,
+)
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import FileError, InputError
@@ -294,9 +301,8 @@ def label(
             own, purse = Work.of(able, [trusted.id]), Budget(money=money)
             asked_too = Live(own, able, [trusted], classes, kept, purse, source)
             expert = Expert(trusted.id, own, stack.enter_context(asked_too), money)
-        done = _run(
-            work, source, limit, costs, seed, truth, progress, pupil, gold, growth, expert, alone
-        )
+        terms = Terms(limit, costs, seed, truth, progress, pupil, gold, growth, alone)
+        done = _run(work, source, terms, expert)
     return replace(done, budget=whole, stale=stale_words(kept.stale) if kept else ())
 
 
@@ -389,54 +395,26 @@ def label_recorded(
         raise InputError(
             "got a price or a share for an expert and no labels of one: give expert=, or --expert"
         )
-    done = _run(
-        work, source, limit, costs, seed, truth, progress, pupil, gold, growth, trusted, alone
-    )
+    terms = Terms(limit, costs, seed, truth, progress, pupil, gold, growth, alone)
+    done = _run(work, source, terms, trusted)
     return replace(done, budget=whole)
 
 
-def _run(
-    work: Work,
-    source: Source,
-    budget: Budget | None,
-    costs: Costs | None,
-    seed: int,
-    truth: Mapping[Any, Hashable] | None,
-    progress: Watch | None,
-    pupil: Pupil | None,
-    gold: Gold | None,
-    growth: float = GROWTH,
-    expert: Expert | None = None,
-    alone: float | None = None,
-) -> Labelled:
-    check_margin(alone, gold)
-    right = None
-    if truth is not None:
-
-        def right(codes: NDArray[np.int64]) -> float:
-            return share_right(codes, truth_codes(truth, work.items, source.classes))
-
-    if not 0 < growth < float("inf"):
-        raise InputError(f"got growth {growth!r}, expected a share above 0, such as 0.05")
-    book, curve = run_rounds(
-        work, source, budget, costs, seed, progress, right, pupil, gold, growth, alone
-    )
+def _run(work: Work, source: Source, terms: Terms, expert: Expert | None) -> Labelled:
+    book, curve = run_rounds(work, source, terms)
     if not (book.said >= 0).any():
         poor = "the budget is below the price of a label"
         nothing = f"of {book.labels} answers none was a label: does the function return it?"
         why = source.trouble or (nothing if book.labels else poor)
         raise InputError(f"no label was bought: {why}")
-    unsaid = _unsaid(gold, source.classes)
+    unsaid = _unsaid(terms.gold, source.classes)
     if unsaid:
         warnings.warn(
             f"nobody said {', '.join(map(repr, unsaid))}, so gold of that class taught nothing: "
             f"the labels are {', '.join(map(repr, source.classes))}",
             stacklevel=3,
         )
-    consulted = None
-    if expert is not None:
-        consulted = consult(book, source, expert, gold, costs, seed, pupil)
-    return settle(book, curve, source, budget, costs, seed, truth, pupil, gold, consulted)
+    return settle(book, curve, None if expert is None else consult(book, expert))
 
 
 def _unsaid(gold: Gold | None, classes: Names) -> list[Any]:

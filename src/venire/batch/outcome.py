@@ -1,4 +1,11 @@
-"""What came of a batch: verdicts, what they cost, the curve, and the labelers."""
+"""What came of a batch: verdicts, what they cost, the curve, and the labelers.
+
+**How many labels a panel would need for an accuracy: a batch of made-up items is labelled.**
+
+The labelers of the rehearsal label as they were found to (`Anchored`), each for itself. It is an
+estimate: labelers who share errors need more labels than that, and those of whom few labels are
+known, one or two an item, are better than they were found to be and need fewer (docs/student.md).
+"""
 
 from __future__ import annotations
 
@@ -8,28 +15,33 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from venire.batch.alone import Alone
-from venire.batch.choice import decide, owned
-from venire.batch.expert import Consulted
-from venire.batch.labelers import FREE, Pupil
-from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, labels_needed
+from venire.batch.choice import Alone, decide, owned
+from venire.batch.labelers import FREE, Pupil, Recorded, recorded_work
+from venire.batch.rounds import (
+    SURE,
+    Book,
+    Consulted,
+    Point,
+    Terms,
+    run_rounds,
+    share_right,
+    truth_codes,
+)
 from venire.budget import Budget
-from venire.costs import Costs
 from venire.display import block, facts, table
 from venire.estimators.anchor import Anchored
 from venire.estimators.base import winners
 from venire.estimators.clones import CloneGroup
 from venire.estimators.dependence import relations
 from venire.estimators.frames import Backend, frame_of
-from venire.estimators.gold import Gold
 from venire.estimators.truth.teaching import ALONE, Checked, ToldSkills
 from venire.estimators.voices import Voices
-from venire.labels import LabelTable, Names
-from venire.labels.sources.columns import like
+from venire.labels import LabelTable
 from venire.model import ExitReason, Verdict
 from venire.tools.arrays import Floats, Ints
 
@@ -402,31 +414,11 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | str | None) else str(value)
 
 
-def share_right(codes: Ints, truth: Ints) -> float:
-    """The share of right verdicts among the items of known truth (-1: unknown).
-
-    >>> share_right(np.array([0, 1, 1]), np.array([0, 0, -1]))
-    0.5
-    """
-    known = truth >= 0
-    return float((codes[known] == truth[known]).mean()) if known.any() else float("nan")
-
-
-def settle(
-    book: Book,
-    curve: Sequence[Point],
-    source: Source,
-    budget: Budget | None,
-    costs: Costs | None,
-    seed: int,
-    truth: Mapping[Any, Hashable] | None,
-    pupil: Pupil | None = None,
-    gold: Gold | None = None,
-    expert: Consulted | None = None,
-) -> Labelled:
+def settle(book: Book, curve: Sequence[Point], expert: Consulted | None = None) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
-    work, bought = book.work, book.table(source.classes)
-    found = hear(book, source, pupil=pupil, now=True, seed=seed, gold=gold)[1]
+    work, source, terms, bought = book.work, book.source, book.terms, book.table()
+    pupil, truth = terms.pupil, terms.truth
+    found = book.hear(now=True, seed=terms.seed)[1]
     table = bought if pupil is None else pupil.join(bought)
     q, n, counts = found.posterior, len(work.items), np.diff(bought.start)
     there, paid_too = np.diff(table.start) > 0, np.zeros(n)
@@ -437,9 +429,9 @@ def settle(
         q[settled] = np.eye(q.shape[1])[[code[known[i]] for i in settled]]
         there[settled] = True
         paid_too = np.array([expert.costs.get(item, 0.0) for item in table.items])
-    matrix = costs_so_far(costs, source.classes)
+    matrix = book.costs
     if matrix is None:
-        codes = winners(q, table.items, table.classes, seed)
+        codes = winners(q, table.items, table.classes, terms.seed)
     else:
         codes = decide(q, matrix)[0]
     confidence = np.where(there, q[np.arange(n), codes], 0.0)
@@ -450,7 +442,7 @@ def settle(
     points = [p for p in curve if p.labels < book.labels]
     voices = len(table.labelers) - len(work.labelers)
     paid = np.bincount(work.labeler, book.cost, minlength=len(table.labelers))
-    spoke, fitted = book.voices(source.confidence), found.fitted
+    spoke, fitted = book.voices, found.fitted
     kin, alike = (
         owned(groups, spoke, work.labelers) for groups in (fitted.families_, fitted.suspects_)
     )
@@ -461,22 +453,22 @@ def settle(
         codes,
         counts,
         np.bincount(work.item, book.cost, minlength=n) + paid_too,
-        tuple(_reasons(book, source, confidence * found.learned, budget)),
+        tuple(_reasons(book, confidence * found.learned)),
         spent,
         book.labels,
         (*points, end),
-        budget,
+        terms.budget,
         work.target,
         work.weight,
         right,
-        None if pupil is None else _told(pupil, bought, last if voices else None, seed),
+        None if pupil is None else _told(pupil, bought, last if voices else None, terms.seed),
         kin,
         fitted.undecided_,
         relations(kin, alike, fitted.undecided_, fitted.checked_ is not None),
         fitted.rests_on_,
         fitted.checked_,
         len(work.labelers),
-        _said(book, source),
+        _said(book),
         expert,
         (),
         book.alone,
@@ -487,9 +479,9 @@ def settle(
     )
 
 
-def _said(book: Book, source: Source) -> dict[tuple[Any, Any], tuple[float | None, str | None]]:
+def _said(book: Book) -> dict[tuple[Any, Any], tuple[float | None, str | None]]:
     """Confidence and rationale of the labels that have one, by item and labeler."""
-    sure, work = source.confidence, book.work
+    sure, work, source = book.source.confidence, book.work, book.source
     known = set(source.rationales)
     if sure is not None:
         known |= set(np.flatnonzero(~np.isnan(sure)).tolist())
@@ -523,23 +515,8 @@ def _told(pupil: Pupil, bought: LabelTable, reached: float | None, seed: int) ->
     return record | {"saves": {"labels_per_item": used, "labels_per_item_without": without}}
 
 
-def truth_codes(truth: Mapping[Any, Hashable], items: Names, classes: Sequence[Hashable]) -> Ints:
-    """The class of each item as its number, -1 where it is not known, K for one nobody said.
-
-    >>> truth_codes({"a": "1", "b": "7"}, ["a", "b", "c"], [0, 1]).tolist()
-    [1, 2, -1]
-    """
-    place = {name: k for k, name in enumerate(classes)}
-    names = list(dict.fromkeys(truth.values()))
-    said = zip(names, like(names, classes), strict=True)
-    code = {name: place.get(as_said, len(place)) for name, as_said in said}
-    return np.fromiter((code[truth[i]] if i in truth else -1 for i in items), np.int64, len(items))
-
-
-def _reasons(
-    book: Book, source: Source, confidence: Floats, budget: Budget | None
-) -> Iterator[ExitReason]:
-    work = book.work
+def _reasons(book: Book, confidence: Floats) -> Iterator[ExitReason]:
+    work, source, budget = book.work, book.source, book.terms.budget
     free = (book.said == FREE) & source.open[work.labeler]
     cheapest = np.full(len(confidence), np.inf)  # of those who may still label the item
     np.minimum.at(cheapest, work.item[free], source.most[work.labeler[free]])
@@ -557,3 +534,45 @@ def _reasons(
             yield ExitReason.UNDECIDED if has_goal else ExitReason.EXHAUSTED
         else:
             yield ExitReason.BUDGET if spent else ExitReason.NO_GAIN
+
+
+#: Made-up items, and the most labels for each.
+ITEMS: Final = 1000
+MOST: Final = 12
+
+
+def labels_needed(bought: LabelTable, accuracy: float, seed: int = 0) -> float | None:
+    """Labels an item with which the panel alone would be as accurate; None for more than MOST.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(300, 1))
+    >>> said = np.where(rng.random((300, 6)) < 0.7, truth, 1 - truth)
+    >>> few, many = (labels_needed(LabelTable.from_matrix(said), a) for a in (0.75, 0.8))
+    >>> 1 <= few < many
+    True
+    """
+    truth, table = _made_up(bought, seed)
+    n = len(table.items)
+    work, source = recorded_work(table), Recorded(table, np.ones(len(table.labelers)))
+
+    budget = Budget(labels=n * min(MOST, len(table.labelers)))
+    known = dict(enumerate(truth.tolist()))
+    _, curve = run_rounds(work, source, Terms(budget, seed=seed, truth=known))
+    before, low = 0.0, 0.0
+    for point in curve:
+        here, reached = point.labels / n, point.right or 0.0
+        if reached >= accuracy:
+            return before + (accuracy - low) / (reached - low) * (here - before) if before else here
+        before, low = here, max(low, reached)
+    return None
+
+
+def _made_up(bought: LabelTable, seed: int) -> tuple[NDArray[np.int64], LabelTable]:
+    """Items of classes as frequent as they were found to be, each labelled by everybody."""
+    fitted, rng = Anchored().fit(bought), np.random.default_rng(seed)
+    n, K = min(ITEMS, len(bought.items)), len(bought.classes)
+    truth = rng.choice(K, p=fitted.priors_ / fitted.priors_.sum(), size=n)
+    gave = np.bincount(bought.labeler, minlength=len(bought.labelers)) > 0
+    sums = fitted.confusions_[gave].cumsum(axis=2)[:, truth]  # labelers x items x classes
+    said = (sums[..., :-1] < rng.random((*sums.shape[:2], 1))).sum(axis=2)
+    return truth, LabelTable.from_matrix(said.T, K)

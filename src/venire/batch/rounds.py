@@ -7,41 +7,42 @@ learned anew some twenty times while three labels an item are bought, whatever t
 batch. An item with a target is done when its verdict has that confidence; one that has become
 doubtful again is not.
 
-**How many labels a panel would need for an accuracy: a batch of made-up items is labelled.**
+**A share of the budget for an expert: somebody whose labels are the truth, at a price.**
 
-The labelers of the rehearsal label as they were found to (`Anchored`), each for itself. It is an
-estimate: labelers who share errors need more labels than that, and those of whom few labels are
-known, one or two an item, are better than they were found to be and need fewer (docs/student.md).
-
-Labels that are there already, as a source of answers: how to try a budget on old data.
+The panel is asked first, with what is left of the budget. Then the expert sees the items whose
+verdicts are least sure, and settles these. It teaches nothing about the others: items that were
+chosen because nobody was sure of them are not a sample of the rest. docs/gold.md has what that is
+worth, and what else was tried.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from venire.batch.alone import Alone, good_enough, trial
 from venire.batch.choice import (
+    Alone,
     Belief,
     believe,
     best_entries,
+    check_margin,
     first_entries,
+    good_enough,
     heard,
+    trial,
 )
-from venire.batch.labelers import AWAY, FREE, Pupil, Work, check_target
+from venire.batch.labelers import AWAY, FREE, Pupil, Work
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
-from venire.estimators.anchor import Anchored
 from venire.estimators.dependence import Families
 from venire.estimators.gold import Gold
 from venire.estimators.voices import Voices, voices_of
-from venire.labels import LabelTable
+from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like
 from venire.tools.arrays import Bools, Floats, Ints
 
@@ -125,27 +126,58 @@ class Source(Protocol):
         """Entries that were paid for and not asked for, with answers and costs."""
 
 
+@dataclass(frozen=True)
+class Terms:
+    """On which terms a batch is labelled; `label` says what each of them means.
+
+    A `pupil` is the student's seat: it votes with the panel, for nothing, and is not counted.
+    """
+
+    budget: Budget | None = None
+    costs: Costs | None = None
+    seed: int = 0
+    truth: Mapping[Any, Hashable] | None = None
+    progress: Callable[[Progress], None] | None = None
+    pupil: Pupil | None = None
+    gold: Gold | None = None
+    growth: float = GROWTH
+    alone: float | None = None
+
+    def __post_init__(self) -> None:
+        check_margin(self.alone, self.gold)
+        if not 0 < self.growth < float("inf"):
+            raise InputError(f"got growth {self.growth!r}, expected a share above 0, such as 0.05")
+
+
 class Book:
     """The answers so far: of each entry what was said: a class, FREE, NO_LABEL or AWAY."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, source: Source, terms: Terms) -> None:
         """Nothing was asked yet."""
-        self.work = work
+        self.work, self.source, self.terms = work, source, terms
         self.said = np.full(work.labeler.size, FREE, np.int32)
         self.cost = np.zeros(work.labeler.size)
         self.spent, self.labels = 0.0, 0
         self.alone: Alone | None = None
 
+    def ask(self, entries: Ints) -> None:
+        """Ask these entries, and note the answers."""
+        self.take(entries, *self.source.ask(entries))
+
     def take(self, entries: Ints, said: Ints, cost: Floats) -> None:
-        """Note answers."""
         self.said[entries], self.cost[entries] = said, cost
         asked = said != FREE
         self.spent += float(cost[asked].sum())
         self.labels += int((asked & (said != AWAY)).sum())
 
-    def table(self, classes: Sequence[Hashable], voices: Voices | None = None) -> LabelTable:
+    @property
+    def costs(self) -> Floats | None:
+        """What errors cost, among the classes that were said so far."""
+        return costs_so_far(self.terms.costs, self.source.classes)
+
+    def table(self, voices: Voices | None = None) -> LabelTable:
         """The labels; a class nobody said is added while there is only one."""
-        there, work = np.flatnonzero(self.said >= 0), self.work
+        there, work, classes = np.flatnonzero(self.said >= 0), self.work, self.source.classes
         names = (*classes, *((None, False)[: 2 - len(classes)] if len(classes) < 2 else ()))
         item = np.searchsorted(work.start, there, side="right") - 1
         labeler, labelers = work.labeler[there], work.labelers
@@ -153,34 +185,35 @@ class Book:
             labeler, labelers = voices.voice, voices.names
         return LabelTable.from_codes(item, labeler, self.said[there], work.items, labelers, names)
 
-    def voices(self, confidence: Floats | None) -> Voices | None:
+    @property
+    def voices(self) -> Voices | None:
         """Who said each label and how sure; None where nobody said how sure they are."""
-        if confidence is None:
+        there, sure = self.said >= 0, self.source.confidence
+        if sure is None:
             return None
-        there = self.said >= 0
-        return voices_of(self.work.labeler[there], confidence[there], self.work.labelers)
+        return voices_of(self.work.labeler[there], sure[there], self.work.labelers)
 
+    def hear(
+        self, costs: Floats | None = None, now: bool = False, seed: int = 0
+    ) -> tuple[LabelTable, Belief]:
+        """The labels, by the voices of those who say how sure they are, and what they say.
 
-def hear(
-    book: Book,
-    source: Source,
-    costs: Floats | None = None,
-    pupil: Pupil | None = None,
-    now: bool = False,
-    seed: int = 0,
-    gold: Gold | None = None,
-) -> tuple[LabelTable, Belief]:
-    """The labels, by the voices of those who say how sure they are, and what they say.
+        A pupil votes too; with `now` it learns from all labels first. Gold of a class that nobody
+        has said so far teaches nothing yet.
+        """
+        voices, pupil = self.voices, self.terms.pupil
+        table = self.table(voices)
+        table = table if pupil is None else pupil.join(table, now)
+        known, kin = said_so_far(self.terms.gold, table), _families(self.work, voices)
+        belief = believe(table, costs, kin, seed, known, self.work.asked)
+        return table, belief if voices is None else heard(belief, voices)
 
-    A `pupil` votes too; with `now` it learns from all labels first. `gold` is what is known of
-    items; a class that nobody has said so far teaches nothing yet.
-    """
-    voices = book.voices(source.confidence)
-    table = book.table(source.classes, voices)
-    table = table if pupil is None else pupil.join(table, now)
-    known, kin = said_so_far(gold, table), _families(book.work, voices)
-    belief = believe(table, costs, kin, seed, known, book.work.asked)
-    return table, belief if voices is None else heard(belief, voices)
+    def right(self, codes: Ints) -> float | None:
+        """The share of right verdicts; None without truth."""
+        truth = self.terms.truth
+        if truth is None:
+            return None
+        return share_right(codes, truth_codes(truth, self.work.items, self.source.classes))
 
 
 def said_so_far(gold: Gold | None, table: LabelTable) -> Gold | None:
@@ -203,37 +236,20 @@ def _families(work: Work, voices: Voices | None) -> Families | None:
     return {name: work.families.get(work.labelers[m]) for name, m in owners}
 
 
-def run_rounds(
-    work: Work,
-    source: Source,
-    budget: Budget | None,
-    costs: Costs | None = None,
-    seed: int = 0,
-    progress: Callable[[Progress], None] | None = None,
-    right: Callable[[Ints], float] | None = None,
-    pupil: Pupil | None = None,
-    gold: Gold | None = None,
-    growth: float = GROWTH,
-    alone: float | None = None,
-) -> tuple[Book, list[Point]]:
-    """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only.
-
-    A `pupil` votes with the panel; its votes cost nothing and are not counted. `gold` teaches in
-    every round. A round adds `growth` of the labels so far. With `alone`, a labeler with whom no
-    more than that is expected to be lost labels the rest alone (`venire.batch.alone`).
-    """
-    book, curve = Book(work), list[Point]()
-    buyer = _Buyer(work, source, budget, book, growth)
+def run_rounds(work: Work, source: Source, terms: Terms) -> tuple[Book, list[Point]]:
+    """Buy labels; returns them and the curve."""
+    book, curve = Book(work, source, terms), list[Point]()
+    buyer = _Buyer(book)
     settled = np.zeros(len(work.items), np.bool_)
-    if gold and alone is not None:
-        settled = buyer.trusting(costs, pupil, gold, alone, seed)
-    for entries in buyer.first_round(seed):
-        book.take(entries, *source.ask(entries))
-        _report(progress, buyer, 0, 0.0)
+    if terms.gold and terms.alone is not None:
+        settled = buyer.trusting(terms.gold, terms.alone)
+    for entries in buyer.first_round():
+        book.ask(entries)
+        _report(buyer, 0, 0.0)
     number, sure, goals = 0, 0, np.isfinite(work.target)
     while book.labels and not source.ended:
         number += 1
-        table, belief = hear(book, source, costs_so_far(costs, source.classes), pupil, gold=gold)
+        table, belief = book.hear(book.costs)
         done = settled | (belief.risk < ENOUGH)
         due = not curve or book.labels >= SHOWN * curve[-1].labels
         if due or goals.any():
@@ -242,14 +258,13 @@ def run_rounds(
         if due:
             kept = belief.confidence(belief.verdict) * (np.diff(table.start) > 0)
             expected = float(np.average(kept, weights=work.weight))
-            score = right(belief.verdict) if right else None
-            curve.append(Point(book.labels, book.spent, expected, score))
-        _report(progress, buyer, sure, curve[-1].expected)
+            curve.append(Point(book.labels, book.spent, expected, book.right(belief.verdict)))
+        _report(buyer, sure, curve[-1].expected)
         worth = np.where(done, 0.0, work.weight)
-        entries = buyer.choose(belief, worth, seed + 1_000_003 * number)
+        entries = buyer.choose(belief, worth, terms.seed + 1_000_003 * number)
         if not entries.size:
             break
-        book.take(entries, *source.ask(entries))
+        book.ask(entries)
     book.take(*source.left_over())
     return book, curve
 
@@ -275,36 +290,33 @@ def _sure(work: Work, table: LabelTable, belief: Belief) -> Bools:
 class _Buyer:
     """What can be bought with what is left of the budget."""
 
-    def __init__(
-        self, work: Work, source: Source, budget: Budget | None, book: Book, growth: float
-    ) -> None:
-        self.work, self.source, self.budget, self.book = work, source, budget, book
-        self.growth = growth
+    def __init__(self, book: Book) -> None:
+        self.book, self.work, self.source = book, book.work, book.source
+        self.budget, self.growth = book.terms.budget, book.terms.growth
+        self.seed = book.terms.seed
 
-    def trusting(
-        self, costs: Costs | None, pupil: Pupil | None, gold: Gold, margin: float, seed: int
-    ) -> Bools:
+    def trusting(self, gold: Gold, margin: float) -> Bools:
         """Try everybody on some items, and let one who is good enough label the rest.
 
         Returns the items that need no other label; none if nobody is good enough, or where the
         trial would take more than FIRST of the budget (of all labels).
         """
         work, source, book = self.work, self.source, self.book
-        tried, settled = trial(work, gold, seed), np.zeros(len(work.items), np.bool_)
+        tried, settled = trial(work, gold, self.seed), np.zeros(len(work.items), np.bool_)
         limit = self.budget or Budget(labels=work.labeler.size)
         money = math.inf if limit.money is None else FIRST * limit.money
         labels = math.inf if limit.labels is None else FIRST * limit.labels
         if not tried.size or tried.size > labels or source.most[work.labeler[tried]].sum() > money:
             return settled
-        book.take(tried, *source.ask(tried))
-        matrix = costs_so_far(costs, source.classes)
-        belief = hear(book, source, matrix, pupil, seed=seed, gold=gold)[1]
+        book.ask(tried)
+        matrix = book.costs
+        belief = book.hear(matrix, seed=self.seed)[1]
         found = good_enough(work, book.said.astype(np.int64), belief, matrix, gold, margin)
         if found is None:
             return settled
         m, book.alone = found
         own = self._affordable(np.flatnonzero((work.labeler == m) & (book.said == FREE)))
-        book.take(own, *source.ask(own))
+        book.ask(own)
         settled[work.item[tried]] = True
         settled[work.item[own[book.said[own] >= 0]]] = True
         return settled
@@ -339,11 +351,11 @@ class _Buyer:
         used = [self.book.spent / money] if money else []
         return max([*used, *([self.book.labels / labels] if labels else [])], default=1.0)
 
-    def first_round(self, seed: int) -> list[Ints]:
+    def first_round(self) -> list[Ints]:
         """A label for each item, in some portions; those of most weight first."""
         price = self._first_prices()
-        entries = first_entries(self.work, np.isfinite(price)[self.work.labeler], price, seed)
-        drawn = np.random.default_rng(seed).random(entries.size)
+        entries = first_entries(self.work, np.isfinite(price)[self.work.labeler], price, self.seed)
+        drawn = np.random.default_rng(self.seed).random(entries.size)
         order = np.lexsort((drawn, -self.work.weight))
         entries = entries[order][entries[order] >= 0]
         asked = np.bincount(self.work.item, self.book.said != FREE) > 0
@@ -418,98 +430,139 @@ def known_prices(price: Floats, known: Ints) -> Floats:
     return np.where(able, np.exp(mean + np.sign(logs - mean) * beyond), np.inf)
 
 
-def _report(
-    progress: Callable[[Progress], None] | None, buyer: _Buyer, sure: int, expected: float
-) -> None:
-    if progress is not None:
-        book = buyer.book
-        progress(Progress(book.labels, book.spent, buyer.share(), sure, expected))
+def _report(buyer: _Buyer, sure: int, expected: float) -> None:
+    book = buyer.book
+    if book.terms.progress is not None:
+        book.terms.progress(Progress(book.labels, book.spent, buyer.share(), sure, expected))
 
 
-def recorded_work(
-    table: LabelTable, target: float | None = None, weights: Mapping[Hashable, float] | None = None
-) -> Work:
-    """Who may label what: those who did.
+def share_right(codes: Ints, truth: Ints) -> float:
+    """The share of right verdicts among the items of known truth (-1: unknown).
 
-    >>> recorded_work(LabelTable.from_matrix([[0, 1], [-1, 1]])).labeler.tolist()
-    [0, 1, 1]
+    >>> share_right(np.array([0, 1, 1]), np.array([0, 0, -1]))
+    0.5
     """
-    check_target(target)
-    n = len(table.items)
-    weight = np.array([(weights or {}).get(name, 1.0) for name in table.items], np.float64)
-    goal = np.full(n, np.inf if target is None else target)
-    labeler = table.labeler.astype(np.int64)
-    return Work(table.items, table.labelers, table.start, labeler, weight, goal)
+    known = truth >= 0
+    return float((codes[known] == truth[known]).mean()) if known.any() else float("nan")
 
 
-class Recorded:
-    """Answers out of a table of labels; every labeler has one price.
+def truth_codes(truth: Mapping[Any, Hashable], items: Names, classes: Sequence[Hashable]) -> Ints:
+    """The class of each item as its number, -1 where it is not known, K for one nobody said.
 
-    >>> source = Recorded(LabelTable.from_matrix([[0, 1], [-1, 1]]), np.array([1.0, 2.0]))
-    >>> [a.tolist() for a in source.ask(np.array([2, 0]))]
-    [[1, 0], [2.0, 1.0]]
+    >>> truth_codes({"a": "1", "b": "7"}, ["a", "b", "c"], [0, 1]).tolist()
+    [1, 2, -1]
+    """
+    place = {name: k for k, name in enumerate(classes)}
+    names = list(dict.fromkeys(truth.values()))
+    said = zip(names, like(names, classes), strict=True)
+    code = {name: place.get(as_said, len(place)) for name, as_said in said}
+    return np.fromiter((code[truth[i]] if i in truth else -1 for i in items), np.int64, len(items))
+
+
+#: The share of a budget that an expert gets unless it is stated.
+SHARE: Final = 0.1
+
+
+class Expert(NamedTuple):
+    """An expert: the items it may label, its answers, and the money that is kept for it."""
+
+    id: Hashable
+    work: Work
+    source: Source
+    money: float
+
+
+class Consulted(NamedTuple):
+    """What an expert said, what each answer cost, and how many verdicts it turned.
+
+    >>> Consulted("dana", {"a": "spam"}, {"a": 2.0}, 1).words
+    '1 label of dana for 2, on the least sure items: 1 verdict was another'
     """
 
-    def __init__(self, table: LabelTable, price: Floats) -> None:
-        if len(price) != len(table.labelers) or not (price >= 0).all():
-            raise InputError("expected a price of 0 or more for each labeler of the table")
-        self.classes: tuple[Hashable, ...] = tuple(table.classes)
-        self.price = self.most = price.astype(np.float64)
-        self.open = np.ones(len(price), np.bool_)
-        self.ended = False
-        self.trouble: str | None = None
-        self.confidence: Floats | None = None
-        self.rationales: dict[int, str] = {}
-        self._labeler, self._said = table.labeler, table.said
+    id: Hashable
+    answers: Mapping[Any, Hashable]
+    costs: Mapping[Any, float]
+    changed: int
 
-    def ask(self, entries: Ints) -> tuple[Ints, Floats]:
-        """What was said, as numbers of classes, and what each of it costs."""
-        return self._said[entries].astype(np.int64), self.price[self._labeler[entries]]
+    @property
+    def spent(self) -> float:
+        """What was paid, for answers without a label too."""
+        return float(sum(self.costs.values()))
 
-    def left_over(self) -> tuple[Ints, Ints, Floats]:
-        """Answers that were paid for and not asked for: none."""
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    @property
+    def words(self) -> str:
+        """In one sentence."""
+        many, turned = len(self.answers), self.changed
+        return (
+            f"{many:,} label{'' if many == 1 else 's'} of {self.id} for {self.spent:,.6g}, on the "
+            f"least sure items: {turned:,} verdict{' was' if turned == 1 else 's were'} another"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return {
+            "id": str(self.id),
+            "labels": len(self.answers),
+            "spent": self.spent,
+            "changed": self.changed,
+            "answers": {str(item): label for item, label in self.answers.items()},
+        }
 
 
-#: Made-up items, and the most labels for each.
-ITEMS: Final = 1000
-MOST: Final = 12
+def reserve(budget: Budget | None, share: float | None, prices: Any) -> tuple[Budget, float]:
+    """What is left of a budget for the panel, and what is kept for an expert.
 
-
-def labels_needed(bought: LabelTable, accuracy: float, seed: int = 0) -> float | None:
-    """Labels an item with which the panel alone would be as accurate; None for more than MOST.
-
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.integers(2, size=(300, 1))
-    >>> said = np.where(rng.random((300, 6)) < 0.7, truth, 1 - truth)
-    >>> few, many = (labels_needed(LabelTable.from_matrix(said), a) for a in (0.75, 0.8))
-    >>> 1 <= few < many
-    True
+    >>> reserve(Budget(money=50.0), 0.2, [2.0])
+    (Budget(money=40.0, labels=None, per_day=False), 10.0)
     """
-    truth, table = _made_up(bought, seed)
-    n = len(table.items)
-    work, source = recorded_work(table), Recorded(table, np.ones(len(table.labelers)))
-
-    def right(codes: NDArray[np.int64]) -> float:
-        return float((codes == truth).mean())
-
-    budget = Budget(labels=n * min(MOST, len(table.labelers)))
-    _, curve = run_rounds(work, source, budget, seed=seed, right=right)
-    before, low = 0.0, 0.0
-    for point in curve:
-        here, reached = point.labels / n, point.right or 0.0
-        if reached >= accuracy:
-            return before + (accuracy - low) / (reached - low) * (here - before) if before else here
-        before, low = here, max(low, reached)
-    return None
+    part = SHARE if share is None else share
+    if not (isinstance(part, int | float) and 0 < part < 1):
+        raise InputError(f"got expert_share={share!r}, expected a share between 0 and 1")
+    if budget is None or budget.money is None:
+        raise InputError(
+            "got an expert (trusted) and no budget in money, expected one: the expert gets a "
+            "share of it"
+        )
+    if not all(price > 0 for price in prices):
+        raise InputError(
+            "got an expert (trusted) without a price, expected what a label of theirs costs"
+        )
+    kept = part * budget.money
+    return replace(budget, money=budget.money - kept), kept
 
 
-def _made_up(bought: LabelTable, seed: int) -> tuple[NDArray[np.int64], LabelTable]:
-    """Items of classes as frequent as they were found to be, each labelled by everybody."""
-    fitted, rng = Anchored().fit(bought), np.random.default_rng(seed)
-    n, K = min(ITEMS, len(bought.items)), len(bought.classes)
-    truth = rng.choice(K, p=fitted.priors_ / fitted.priors_.sum(), size=n)
-    gave = np.bincount(bought.labeler, minlength=len(bought.labelers)) > 0
-    sums = fitted.confusions_[gave].cumsum(axis=2)[:, truth]  # labelers x items x classes
-    said = (sums[..., :-1] < rng.random((*sums.shape[:2], 1))).sum(axis=2)
-    return truth, LabelTable.from_matrix(said.T, K)
+def consult(book: Book, expert: Expert) -> Consulted:
+    """Ask the expert about the items whose verdicts may be wrong most, while the money lasts.
+
+    Items with gold, with their target, and those whose verdict is beyond doubt are not asked about.
+    """
+    work, source, terms = book.work, book.source, book.terms
+    table, belief = book.hear(book.costs, True, terms.seed)
+    items, entry = _least_sure(work, belief, expert, terms.gold or {})
+    said, cost = expert.source.ask(entry)
+    rest, also, paid = expert.source.left_over()
+    names, item = expert.work.items, expert.work.item
+    told, prices = dict[Any, Hashable](), dict[Any, float]()
+    for e, code, price in zip(
+        [*entry.tolist(), *rest.tolist()], [*said, *also], [*cost, *paid], strict=True
+    ):
+        prices[names[item[e]]] = float(price)
+        if code >= 0:
+            told[names[item[e]]] = expert.source.classes[code]
+    there = np.diff(table.start) > 0
+    verdict = {work.items[i]: source.classes[belief.verdict[i]] for i in items if there[i]}
+    turned = sum(name not in verdict or verdict[name] != label for name, label in told.items())
+    return Consulted(expert.id, told, prices, turned)
+
+
+def _least_sure(work: Work, belief: Belief, expert: Expert, gold: Gold) -> tuple[Ints, Ints]:
+    """The items to ask about, the most doubtful first, and the expert's entries of them."""
+    places = {name: e for e, name in enumerate(expert.work.items)}
+    entry = np.array([places.get(name, -1) for name in work.items])
+    done = belief.confidence(belief.verdict) >= work.target if belief.learned else False
+    risk = np.where((belief.risk < ENOUGH) | done | (entry < 0), 0.0, work.weight * belief.risk)
+    risk[[i for i, name in enumerate(work.items) if name in gold]] = 0.0
+    most = int(expert.money / float(expert.source.most.max()) + 1e-9)
+    items = np.argsort(-risk, kind="stable")[:most]
+    items = items[risk[items] > 0]
+    return items, entry[items]

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from venire.engine.bounded_queue import BoundedQueue
     from venire.engine.scheduler import Scheduler
     from venire.engine.state import State
-    from venire.engine.verbs import Slots
 
 
 #: The packages that decide, beside the modules at the root.
@@ -78,24 +77,24 @@ def engine_version() -> str:
 PIECE: Final = 1000
 
 
-def follow(s: Scheduler, slots: Slots, log: Iterable[Event], obey: bool) -> None:
+def follow(s: Scheduler, log: Iterable[Event], obey: bool) -> None:
     """Do again what the events say; with `obey`, take decisions from them."""
     for _, run in groupby(log, _kind_and_slot):
         for event in run:
-            _follow_one(s, slots, event, obey)
+            _follow_one(s, event, obey)
             if isinstance(event, Observed):
                 for labels in _pieces(run):
                     if not _hear(s, labels):
                         for label in labels:
-                            _follow_one(s, slots, label, obey)
+                            _follow_one(s, label, obey)
 
 
-def _follow_one(s: Scheduler, slots: Slots, event: Event, obey: bool) -> None:
+def _follow_one(s: Scheduler, event: Event, obey: bool) -> None:
     state = s.state
     number = state.events + 1
     if obey:
-        _pass_to(state, slots, event.slot)
-        _obey(s, slots, event)
+        _pass_to(state, event.slot)
+        _obey(s, event)
     else:
         s.advance(event.slot)
         if state.events + 1 == number:
@@ -135,21 +134,21 @@ def _differs(event: Event | str, gave: Event | str) -> ReplayError:
     return ReplayError(f"the log says {event}, but replaying it gave {gave}")
 
 
-def _pass_to(state: State, slots: Slots, slot: int) -> None:
+def _pass_to(state: State, slot: int) -> None:
     """Let the slots before this one pass; nobody leaves in them."""
     while state.slot < slot:
-        if not slots.skip(slot):
+        if not state.skip(slot):
             _settle_as(state, ())
-            slots.learn()
-            slots.next()
+            state.learn()
+            state.next()
 
 
-def _obey(s: Scheduler, slots: Slots, event: Event) -> None:
+def _obey(s: Scheduler, event: Event) -> None:
     """Do what the event says was decided."""
     if isinstance(event, Assigned):
         _assign_as(s.state, event)
     elif isinstance(event, Closed):
-        _close_as(s.state, slots, event)
+        _close_as(s.state, event)
     else:
         event.redo(s)
 
@@ -166,13 +165,13 @@ def _assign_as(state: State, event: Assigned) -> None:
     state.write(event)
 
 
-def _close_as(state: State, slots: Slots, event: Closed) -> None:
+def _close_as(state: State, event: Closed) -> None:
     """End the slot with the exits and revisions that the event names."""
     _settle_as(state, event.exits)
-    slots.learn()
+    state.learn()
     _revise_as(state, event.revisions)
     state.write(event)
-    slots.next()
+    state.next()
 
 
 def _settle_as(state: State, exits: Sequence[Exit]) -> None:

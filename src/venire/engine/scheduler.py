@@ -18,28 +18,38 @@ is late: it goes into the log, and into learning while that goes on, but changes
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from venire.budget import Budget
 from venire.costs import Costs
+from venire.engine.bounded_queue import Purse
+from venire.engine.queue import untracked
+from venire.engine.registry import Heard, Kept
 from venire.engine.replay import follow
 from venire.engine.snapshot import Captured, capture, unpack
-from venire.engine.state import State
-from venire.engine.verbs import Labelling, Settings, Slots
-from venire.engine.views import Readable
+from venire.engine.state import State, no_competence
+from venire.engine.verbs import Verbs
 from venire.errors import StateError
-from venire.events import AskedAgain, Event, Repeated, Routed
-from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
+from venire.events import Changed, Closed, Event, Joined, Left
+from venire.model import (
+    Bounds,
+    Exit,
+    ExitReason,
+    Labeler,
+    LabelerId,
+    Revision,
+)
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.by_name import learning_of, policy_of
+from venire.scheduling.by_name import learning_named, learning_of, policy_named, policy_of
+from venire.scheduling.kernel.desk import REASONS
+from venire.scheduling.kernel.verdicts import check_c, probabilities
 
 if TYPE_CHECKING:
     from venire.estimators.dependence import Families
 
 
-class Scheduler(Readable):
+class Scheduler(Verbs):
     """Draws labelers for the items of a stream, slot by slot.
 
     Parameters
@@ -73,6 +83,7 @@ class Scheduler(Readable):
 
     Examples
     --------
+    >>> from venire import Item, Label
     >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
     >>> s.arrive([Item("post-1", weight=2), Item("post-2", weight=1.5)])
     >>> for a in s.assign():
@@ -99,48 +110,18 @@ class Scheduler(Readable):
     ) -> None:
         rule, way, bounds = policy_of(policy), learning_of(learning), bounds or Bounds()
         more = revisions, budget, costs, families
-        self._use(State(panel, classes, rule, way, c, bounds, remember, *more))
+        self.state = State(panel, classes, rule, way, c, bounds, remember, *more)
         self.state.believe()
         self.state.file()
 
-    def _use(self, state: State) -> None:
-        self.state = state
-        self._labelling, self._slots = Labelling(state), Slots(state)
-        self._settings = Settings(state)
-
-    # the four verbs
-
-    def arrive(self, items: Item | Iterable[Item]) -> None:
-        """Items enter; they are outstanding until they leave."""
-        self._labelling.arrive(items)
-
-    def assign(
-        self, asked: Iterable[LabelerId] | None = None, ahead: int = 0
-    ) -> tuple[Assignment, ...]:
-        """Hand out work for this slot; a second call hands out what became possible since.
-
-        With `asked`, these labelers get at most one item each: those who pull their work when
-        they are free. Their capacity is then how many they may hold at once, and `ahead` how many
-        more, for those who fetch the next item while they label one.
-
-        >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
-        >>> s.arrive([Item("post-1", weight=8), Item("post-2", weight=9)])
-        >>> [(a.item, a.labeler) for a in s.assign(asked=["bob"])]
-        [('post-1', 'bob')]
-        """
-        return self._labelling.assign(asked, ahead)
-
-    def observe(self, labels: Label | Iterable[Label]) -> None:
-        """Labels come back: all of them are taken or, if one is refused, none.
-
-        The same label again changes nothing; another one by the same labeler is an error. What
-        was said of an item before it left is not remembered after that.
-        """
-        self._labelling.observe(labels)
+    # the end of a slot
 
     def close(self) -> tuple[Exit, ...]:
         """End the slot: decide who leaves, learn if it is time, and go on to the next slot."""
-        return self._slots.close()
+        exits, revisions = self._settle(), self._learn_and_revise()
+        self.state.write(Closed(self.state.slot, exits, revisions))
+        self.state.next()
+        return exits
 
     def advance(self, slot: int) -> tuple[Exit, ...]:
         """Close every slot before this one; log those in which items left or were revised.
@@ -152,112 +133,95 @@ class Scheduler(Readable):
         >>> s.advance(1_000_000_000)
         ()
         """
-        return self._slots.advance(slot)
+        state, left = self.state, list[Exit]()
+        while state.slot < slot:
+            if state.skip(slot):
+                continue
+            exits, revisions = self._settle(), self._learn_and_revise()
+            if exits or revisions:
+                state.write(Closed(state.slot, exits, revisions))
+                left += exits
+            state.next()
+        return tuple(left)
 
-    # labels that do not come, items that are withdrawn, changes of panel and settings
-
-    def release(self, item: ItemId, labeler: LabelerId, bar: bool = False) -> None:
-        """A label will not come: a lease ended, or the labeler gave the work back.
-
-        With `bar` the labeler does not get the item again, even if it does not hold it any more.
-        """
-        self._labelling.release(item, labeler, bar)
-
-    def withdraw(self, item: ItemId) -> None:
-        """Withdraw an item, without a verdict; its labels in flight are not waited for."""
-        self._labelling.withdraw(item)
-
-    def suffice(self, item: ItemId, labeler: LabelerId, said: Hashable) -> None:
-        """What one labeler said is enough: an open item leaves with it at the end of the slot.
-
-        Nobody is given the item any more, and labels in flight are not waited for. Its confidence
-        is how probable that class is by all labels so far; it is not revised by them later. Only
-        the first such word of an item counts; what is said to be gold is its verdict all the same.
-
-        >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], ["illegal", "ok"], "everyone")
-        >>> s.arrive(Item("post-1", weight=8))
-        >>> s.observe([Label("post-1", "ann", "ok"), Label("post-1", "bob", "illegal")])
-        >>> s.suffice("post-1", "bob", "illegal")
-        >>> for e in s.close():
-        ...     print(e.verdict.label, round(e.verdict.confidence, 3), e.reason)
-        illegal 0.308 leave_on
-        """
-        self._labelling.suffice(item, labeler, said)
-
-    def gold(
-        self,
-        item: ItemId,
-        label: Hashable,
-        before: Verdict | None = None,
-        labels: int = 0,
-        *,
-        corrects: Hashable | None = None,
-        warn: bool = True,
-    ) -> bool:
-        """Somebody who is trusted says what the class of an item is; False: it teaches nothing.
-
-        An open item is labelled as any other and leaves with that class. One that has left is
-        revised; `before` is its verdict, by how many `labels`, where that is not remembered. Its
-        labels count as right or wrong when competences are learned, unless it has left and is not
-        remembered (see `remember`): then only its verdict is revised, with a warning.
-
-        Gold that was wrong is corrected by saying what it `corrects`: from the next time that
-        competences are learned, nothing follows from it any more.
-
-        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
-        >>> s.arrive(Item("post-1"))
-        >>> s.gold("post-1", "ok")
-        True
-        >>> s.observe(Label("post-1", "ann", "spam"))
-        >>> s.verdict("post-1")
-        Verdict(label='ok', confidence=1.0)
-        >>> s.gold("post-1", "spam", corrects="ok")
-        True
-        >>> s.verdict("post-1").label
-        'spam'
-        """
-        taught = self._labelling.gold(item, label, before, labels, corrects)
-        if warn and not taught:
-            warnings.warn(
-                f"item {item!r} has left and is no longer remembered (remember="
-                f"{self.state.registry.remember}): its verdict is revised, but its labels teach "
-                "nothing. Give gold before it leaves, or remember more items",
-                stacklevel=2,
-            )
-        return taught
-
-    def revise(self, item: ItemId, verdict: Verdict, before: Verdict, labels: int) -> None:
-        """An item that has left was decided again, by `labels` labels, not by its own alone.
-
-        `before` is the verdict that it had. It is not revised by its own labels from now on.
-
-        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
-        >>> s.revise("post-1", Verdict("ok", 0.97), Verdict("spam", 0.6), labels=5)
-        >>> s.log[-1].revision.verdict
-        Verdict(label='ok', confidence=0.97)
-        """
-        self._labelling.revise(item, verdict, before, labels)
-
-    def route(self, item: ItemId, to: str, target: str, fault: str | None = None) -> None:
-        """Write down that the verdict of an item sent it elsewhere, or why it could not."""
-        self.state.write(Routed(self.state.slot, item, to, target, fault))
-
-    def ask_again(self, item: ItemId, labeler: LabelerId) -> None:
-        """A labeler is given an item again that it has labelled; paid from the budget at once."""
+    def _settle(self) -> tuple[Exit, ...]:
         state = self.state
-        state.purse.pay(state.registry.labelers[state.registry.known(labeler)].price)
-        state.write(AskedAgain(state.slot, item, labeler))
+        gone = state.bounded.settle(state.slot, state.visits.patience(state.slot))
+        return tuple(self._exit(int(row)) for row in gone)
 
-    def repeat(self, item: ItemId, labeler: LabelerId, before: Hashable, said: Hashable) -> None:
-        """Write down what a labeler said who was asked again; no verdict changes by that."""
-        self.state.write(Repeated(self.state.slot, item, labeler, before, said))
+    def _exit(self, row: int) -> Exit:
+        state, r = self.state, self.state.queue.desk.rows[row]
+        item = state.registry.remove(row)
+        verdict = state.verdict(int(r["verdict"]), float(r["confidence"]))
+        reason, enough = REASONS[r["reason"]], state.sufficed.pop(item.id, None)
+        if item.id in state.gold:
+            verdict = state.verdict(state.gold.pop(item.id), 1.0)
+            reason = ExitReason.CONFIDENT if reason == ExitReason.UNDECIDED else reason
+        elif enough is not None:
+            verdict = state.verdict(enough, float(probabilities(state.queue.desk, row)[enough]))
+        elif state.departed.most:
+            labels = state.queue.labels_of(row)
+            state.departed.add(item.id, Kept(*labels, int(r["verdict"]), verdict.confidence))
+        how = int(r["labels"]), untracked(verdict)
+        return untracked(Exit(item.id, int(r["arrival"]), state.slot, *how, reason))
+
+    def _learn_and_revise(self) -> tuple[Revision, ...]:
+        """Learn if it is time; the items that have left whose verdict is another after that."""
+        state = self.state
+        if not state.learn() or not state.departed.items:
+            return ()
+        queue = state.raw.queue
+        found = state.departed.revise(queue.belief, len(state.registry.classes), queue.costs)
+        return tuple(
+            Revision(
+                item,
+                state.slot,
+                state.verdict(before.verdict, before.confidence),
+                state.verdict(now.verdict, now.confidence),
+                len(now.said),
+            )
+            for item, before, now in found
+        )
+
+    # panel and settings
 
     def join(self, labeler: Labeler | LabelerId) -> None:
         """A labeler joins, or comes back with the capacity and the price given now.
 
         A competence given now replaces the one known before; what was learned stays.
         """
-        self._settings.join(labeler if isinstance(labeler, Labeler) else Labeler(labeler))
+        who = labeler if isinstance(labeler, Labeler) else Labeler(labeler)
+        state, number = self.state, self.state.registry.number
+        if who.id in number and state.raw.queue.capacity[number[who.id]] > 0:
+            raise StateError(f"labeler {who.id!r} is on the panel already")
+        if state.learning is None and who.competence is None and who.id not in number:
+            raise no_competence(who.id)
+        if state.learner is not None and who.id not in number:
+            state.learner.join(who.competence)
+        m = self._update(who) if who.id in number else self._add(who)
+        state.raw.queue.set_capacity(m, who.capacity)
+        if state.learner is not None and who.id in state.families:
+            state.relate(state.learner)
+        state.believe()
+        state.write(Joined(state.slot, who))
+
+    def _update(self, who: Labeler) -> int:
+        registry = self.state.registry
+        m = registry.number[who.id]
+        kept = registry.labelers[m].competence if who.competence is None else who.competence
+        registry.labelers[m] = Labeler(who.id, kept, who.capacity, who.price)
+        return m
+
+    def _add(self, who: Labeler) -> int:
+        registry, queue = self.state.registry, self.state.raw.queue
+        m = registry.number[who.id] = self.state.raw.add_labeler()
+        registry.labelers.append(who)
+        groups, rows = registry.expected(who.id)
+        for group in groups:
+            queue.join_group(group, m)
+        for row in rows:
+            queue.bar(row, m, self.state.slot)
+        return m
 
     def leave(self, labeler: LabelerId) -> None:
         """A labeler leaves: no more work for it. Labels in flight may still come.
@@ -267,7 +231,11 @@ class Scheduler(Readable):
         does not come any more and does not say so is waited for, except in a crowd in which nearly
         nobody comes twice (see `visits`); set a deadline where that is not wanted.
         """
-        self._settings.leave(labeler)
+        state, m = self.state, self.state.registry.known(labeler)
+        if state.raw.queue.capacity[m] == 0:
+            raise StateError(f"labeler {labeler!r} has left already")
+        state.raw.queue.set_capacity(m, 0)
+        state.write(Left(state.slot, labeler))
 
     def change(
         self,
@@ -292,8 +260,46 @@ class Scheduler(Readable):
         >>> s.policy
         FixedOverlap(overlap=2)
         """
-        usual = policy, learning, bounds, c, revisions, budget
-        self._settings.change(*usual, costs=costs, families=families)
+        state = self.state
+        new = state.policy if policy is None else policy_named(policy)
+        if c is not None:
+            check_c(c)
+        purse = None if budget is None else Purse(None if budget == "none" else budget, state.slot)
+        if costs is not None:
+            state.use_costs(costs)
+        if families is not None:
+            state.use_families(families)
+        if learning is not None:
+            self._change_learning(learning_named(learning))
+        if purse is not None:
+            purse.take_over(state.purse)
+            state.purse = purse
+        if revisions is not None:
+            state.departed.keep(revisions)
+        state.policy, state.c = new, state.c if c is None else c
+        state.raw.queue.c = state.c
+        if bounds is not None:
+            state.raw.bound(bounds)
+        state.raw.queue.use(state.active)
+        state.believe()
+        listed = None if costs is None else tuple((t, v, float(x)) for (t, v), x in costs.items())
+        kin = None if families is None else tuple(state.families.items())
+        changes = policy, learning, bounds, c, revisions, budget, listed, kin
+        state.write(Changed(state.slot, *changes))
+
+    def _change_learning(self, learning: Learning | None) -> None:
+        state, belief = self.state, self.state.raw.queue.belief
+        labelers = state.registry.labelers
+        known = [None] * len(labelers) if belief is None else belief.competences.tolist()
+        seated = [
+            Labeler(who.id, who.competence or p, who.capacity, who.price)
+            for who, p in zip(labelers, known, strict=True)
+        ]
+        missing = next((who.id for who in seated if who.competence is None), None)
+        if learning is None and missing is not None:
+            raise no_competence(missing)
+        state.registry.labelers, state.learning, state.heard = seated, learning, Heard()
+        state.learner = state.new_learner()
 
     # replay and snapshots
 
@@ -309,7 +315,7 @@ class Scheduler(Readable):
         With `obey`, decisions are taken from the log instead of made again, for a log that
         another version of the engine wrote (see `replaying`).
 
-        >>> from venire import FixedOverlap, Greedy
+        >>> from venire import FixedOverlap, Greedy, Item
         >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
         >>> one, other = (Scheduler(panel, ["spam", "ok"], p) for p in (Greedy(), FixedOverlap(1)))
         >>> one.arrive([Item("post-1", 20), Item("post-2", 30)])
@@ -318,7 +324,7 @@ class Scheduler(Readable):
         >>> other.follow(one.log, obey=True).in_flight == one.in_flight
         True
         """
-        follow(self, self._slots, log, obey)
+        follow(self, log, obey)
         return self
 
     def snapshot(self) -> bytes:
@@ -337,13 +343,14 @@ class Scheduler(Readable):
     def restore(snapshot: bytes) -> Scheduler:
         """The scheduler that `snapshot` packed, to the bit; its log begins there.
 
+        >>> from venire import Item
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.arrive(Item("post-1", weight=8))
         >>> Scheduler.restore(s.snapshot()).fingerprint() == s.fingerprint()
         True
         """
         restored = Scheduler.__new__(Scheduler)
-        restored._use(unpack(snapshot))
+        restored.state = unpack(snapshot)
         return restored
 
     def dissolve(self) -> None:

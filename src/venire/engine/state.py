@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from venire.scheduling.kernel.verdicts import check_c
 
 if TYPE_CHECKING:
     from venire.estimators.dependence import Families
+
+
+#: After this many slots in a row with nothing outstanding, the next ones are skipped.
+QUIET: Final = 1000
 
 
 class State:
@@ -147,6 +151,47 @@ class State:
                 m = int(desk.touches["labeler"][k])
                 gain, charged = float(desk.touches["gain"][k]), float(desk.panel["price"][m])
                 self.purse.handed_out(gain, float(prices[m]), charged)
+
+    def skip(self, slot: int) -> bool:
+        """Skip slots in which nothing can happen, if there are any before this one."""
+        if self.registry.row or self.quiet < QUIET:
+            return False
+        until = self.learning.next_refresh(self.slot) if self.learning else None
+        until = slot if until is None else min(slot, until)
+        if until <= self.slot:
+            return False
+        self.slot = until
+        self._use_active()
+        return True
+
+    def next(self) -> None:
+        """Go on to the next slot; items that have left make room."""
+        if self.purse.budget is not None:
+            self.purse.close(self.slot, self.in_flight, self.prices)
+            self.charge()
+        self.slot += 1
+        self.quiet = 0 if self.registry.row else self.quiet + 1
+        tidied = self.raw.tidy()
+        if tidied is not None:
+            self.registry.keep(tidied[0].tolist(), tidied[1])
+        self._use_active()
+
+    def learn(self) -> bool:
+        """Learn if it is time; whether it was."""
+        if self.learner is None or self.learning is None:
+            return False
+        if self.learning.next_refresh(self.slot) != self.slot:
+            return False
+        self.learner.learn(*self.heard.columns())
+        self.heard = Heard()
+        self.believe()
+        return True
+
+    def _use_active(self) -> None:
+        queue, active = self.raw.queue, self.active
+        if active != queue.policy:
+            queue.use(active)
+        self.file()
 
     def verdict(self, code: int, confidence: float) -> Verdict:
         """A verdict from the code of its class; -1: no label."""

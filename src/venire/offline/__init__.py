@@ -9,9 +9,9 @@ from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
     from venire.offline.certificate import Certificate as Certificate
+    from venire.offline.certificate import Exact as Exact
     from venire.offline.certificate import certify as certify
-    from venire.offline.exact import Exact as Exact
-    from venire.offline.exact import optimum as optimum
+    from venire.offline.certificate import optimum as optimum
     from venire.offline.instance import Instance as Instance
     from venire.offline.instance import value_of as value_of
     from venire.offline.prices import bound_at as bound_at

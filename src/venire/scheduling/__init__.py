@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from venire.scheduling.policies.plain import ItemView as ItemView
     from venire.scheduling.policies.plain import LabelerView as LabelerView
     from venire.scheduling.policies.plain import PythonPolicy as PythonPolicy
-    from venire.scheduling.policies.realised.policy import Realised as Realised
-    from venire.scheduling.policies.realised.policy import RealisedProxy as RealisedProxy
+    from venire.scheduling.policies.realised import Realised as Realised
+    from venire.scheduling.policies.realised import RealisedProxy as RealisedProxy
     from venire.scheduling.policies.waterfill import Waterfill as Waterfill
 else:
     __getattr__, __dir__ = attach(__name__)

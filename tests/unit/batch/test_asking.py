@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import venire as vn
-from venire.batch.journal import Entry, Journal
+from venire.batch.asking import Entry, Journal
 from venire.errors import NotNow
 
 ITEMS = {f"p{i}": i for i in range(30)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from venire.batch.journal import Entry, Journal
+from venire.batch.asking import Entry, Journal
 
 
 def test_answers_of_another_configuration_are_counted(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import venire as vn
-from venire.batch.rounds import IN_BATCHES, Recorded
+from venire.batch.labelers import Recorded
+from venire.batch.rounds import IN_BATCHES
 from venire.labels import LabelTable
 
 

@@ -23,7 +23,7 @@ from venire.offline import (
     plan,
     value_of,
 )
-from venire.offline import exact as exactly
+from venire.offline import certificate as certificates
 from venire.offline.one_item import best_set, workspace_for
 from venire.offline.prices import candidates, linear_prices
 
@@ -169,7 +169,7 @@ def test_a_program_that_is_too_large_is_left_to_prices(
         np.ones(3, np.int64),
     )
     best = optimum(hard)
-    monkeypatch.setattr(exactly, "COLUMNS", 1)
+    monkeypatch.setattr(certificates, "COLUMNS", 1)
     certificate = certify(hard)
     assert certificate.method != "exact"
     assert certificate.lower <= best.value * (1 + 1e-9) <= certificate.bound
@@ -182,10 +182,10 @@ def test_columns_are_all_there_or_too_many() -> None:
     evidence, one = np.array([[0.2, 0.6, 0.6]]), np.ones(3, np.int64)
     late = Instance(np.array([1.5]), np.array([0]), slots=2, evidence=evidence, capacity=one)
     price = np.array([[9.0, 9.0, 9.0], [0.0, 0.0, 0.0]])
-    every = exactly._columns_of(late, price, 0, -0.9, 100)
+    every = certificates._columns_of(late, price, 0, -0.9, 100)
     assert sum(column.value > 0 for column in every) == 2
     for room in range(1, len(every) + 3):
-        found = exactly._columns_of(late, price, 0, -0.9, room)
+        found = certificates._columns_of(late, price, 0, -0.9, room)
         assert found == every or len(found) >= room
 
 

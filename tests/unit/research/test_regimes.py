@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from venire import Greedy, Labeler, World, simulate
 from venire.labels import LabelTable
-from venire.simulation.inputs import ask, stream_of
+from venire.simulation.loop import ask, stream_of
 from venire_research.regimes import REGIMES, SUITE, Regime, regimes_named
 from venire_research.regimes.replayed import right_shares, slots_of
 

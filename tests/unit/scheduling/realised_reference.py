@@ -19,12 +19,8 @@ from venire.paper.accuracy import on_grid
 from venire.paper.utility import reach, residual
 from venire.scheduling.base import Belief
 from venire.scheduling.kernel.desk import N_BINS
-from venire.scheduling.policies.realised import (
-    arrival_rates,
-    item_value,
-    policy,
-    queue_price,
-)
+from venire.scheduling.policies import item_value, queue_price
+from venire.scheduling.policies import realised as policy
 
 
 def plain(function: Any) -> Callable[..., Any]:
@@ -34,7 +30,7 @@ def plain(function: Any) -> Callable[..., Any]:
 
 reserve_price = plain(item_value.reserve_price)
 loss_after = plain(item_value.loss_after)
-bin_of, edge = plain(queue_price.bin_of), plain(queue_price.edge)
+bin_of, edge = plain(item_value.bin_of), plain(queue_price.edge)
 
 Bins = list[list[float]]
 Pair = tuple[int, int]
@@ -227,7 +223,7 @@ class Market:
         while b < N_BINS - 1 and self._asked(bins, b, 1.0, edge(b), bursts) > edge(b):
             b += 1
         if b == 1:
-            return queue_price.LOWEST, 0, 0.0
+            return item_value.LOWEST, 0, 0.0
         b -= 1
         count = bins[b][0] - bins[b + 1][0]
         if count > 0:
@@ -428,7 +424,7 @@ class Market:
         if not weights and not self.busy:
             return
         if self.busy:
-            rate = max(1 / arrival_rates.LONG, 1 / len(self.counts))
+            rate = max(1 / queue_price.SLOWLY, 1 / len(self.counts))
             self.mean += rate * (len(weights) - self.mean)
         self.counts.append(len(weights))
         if weights:

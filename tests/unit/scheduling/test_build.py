@@ -11,13 +11,13 @@ import pytest
 
 from venire.scheduling.base import Policy
 from venire.scheduling.by_name import exported, policy_named
-from venire.simulation.run import run_of
+from venire.simulation.loop import run_of
 
 #: Every kernel of two policies, in a process of its own; which of them it had to compile.
 SCRIPT = """
 import json
 from venire import FixedOverlap, Greedy, Item, Label, Labeler, Scheduler, World, simulate
-from venire.simulation.run import run_of
+from venire.simulation.loop import run_of
 
 found = {}
 for policy in (Greedy(), FixedOverlap(2)):

@@ -30,7 +30,7 @@ from venire import (
     simulate,
 )
 from venire.offline import optimum
-from venire.simulation.inputs import offline_of
+from venire.simulation.loop import offline_of
 from venire.testing import drive
 
 POLICIES: tuple[Policy, ...] = (

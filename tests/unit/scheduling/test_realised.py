@@ -36,8 +36,8 @@ from venire.costs import Costs, cost_matrix
 from venire.scheduling.base import Belief, Learner, Learning
 from venire.scheduling.kernel.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
 from venire.scheduling.kernel.verdicts import believe
-from venire.scheduling.policies.realised import item_value
-from venire.simulation.inputs import ask, stream_of
+from venire.scheduling.policies import item_value
+from venire.simulation.loop import ask, stream_of
 from venire.testing import drive
 
 BOTH: list[Policy] = [Realised(), RealisedProxy()]

@@ -37,7 +37,7 @@ from venire import (
 from venire.paper.accuracy import evidence, posterior, verdict
 from venire.paper.utility import realised_utility, true_utility, u
 from venire.scheduling.kernel.desk import HORIZON
-from venire.simulation.inputs import ask, stream_of
+from venire.simulation.loop import ask, stream_of
 from venire.simulation.world import Arrivals
 from venire.testing import drive
 

@@ -224,7 +224,7 @@ def gold_of_file(
 
 def say_continued(journal: Path) -> int:
     """Say it if a journal has answers already, which are paid for; how many there are."""
-    from venire.batch.journal import earlier
+    from venire.batch.asking import earlier
 
     answers, spent = earlier(journal)
     if answers:

@@ -45,30 +45,6 @@ from venire.scheduling.base import N_GAUGES, PER_ROW
 from venire.tools.compiling import inlined
 from venire.tools.references import by_reference
 
-__all__ = [
-    "CASE",
-    "EDGE",
-    "GROUP",
-    "LABELER",
-    "PER_ROW",
-    "ROW",
-    "SHELF",
-    "STALL",
-    "TOUCH",
-    "Desk",
-    "add_edge",
-    "add_group",
-    "allocate",
-    "bar",
-    "clear_files",
-    "drop_from_pool",
-    "forget",
-    "grow_touches",
-    "link",
-    "put_in_pool",
-    "with_rows_of",
-]
-
 Records = NDArray[Any]
 
 # meta

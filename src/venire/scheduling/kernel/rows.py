@@ -154,6 +154,20 @@ def labeler_at(desk: Desk, row: int, place: int) -> int:
 
 
 @inlined
+def stamp_eligible(desk: Desk, row: int) -> tuple[int, bool]:
+    """A stamp, and whether those with it may still label the row, or all others."""
+    stamp = mark_barred(desk, row)
+    if desk.rows[row].group == 0:
+        return stamp, False
+    place = first_unmarked(desk, row)
+    while place >= 0:
+        m = labeler_at(desk, row, place)
+        place = next_eligible(desk, row, place)
+        desk.panel[m].mark = stamp + 1
+    return new_stamp(desk), True
+
+
+@inlined
 def any_eligible(desk: Desk, row: int) -> bool:
     """Whether anybody who is not away may still label the row."""
     place = first_eligible(desk, row)

@@ -26,7 +26,7 @@ turn accepts (`floor` of `take_turn`). An assignment takes O(q + log n): q queue
 in which a waiting item got its last label (the largest residual bounds how far back to look).
 
 The set M(s, t) of those who may still label an item (line 7) is in kernel/rows.py, the loop over
-slots (line 3) in simulation/run.py for a simulation and in the engine for a stream. Begin to read
+slots (line 3) in simulation/loop.py for a simulation and in the engine for a stream. Begin to read
 at the bottom: `serve` is the slot, `take_turn` a labeler's turn, `plan_exit` the exit.
 """
 

@@ -233,6 +233,7 @@ def _unknown(what: str, name: str, view: type) -> str:
     return f"{what} in a policy has no attribute {name!r}{hint}{', '.join(known)}"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class LabelerView:
     """A labeler, as a policy sees it.
 
@@ -242,17 +243,12 @@ class LabelerView:
     given in this slot. `price` is what one label of it costs.
     """
 
-    __slots__ = ("capacity", "evidence", "number", "price", "reach", "room")
-
-    def __init__(
-        self, number: int, evidence: float, reach: float, capacity: int, load: int, price: float
-    ) -> None:
-        self.number = number
-        self.evidence = evidence
-        self.reach = reach
-        self.capacity = capacity
-        self.room = capacity - load
-        self.price = price
+    number: int
+    evidence: float
+    reach: float
+    capacity: int
+    room: int
+    price: float
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(_unknown("a labeler", name, LabelerView))
@@ -261,6 +257,7 @@ class LabelerView:
         return f"LabelerView({self.number}, evidence={self.evidence:.3g}, room={self.room})"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ItemView:
     """An outstanding item, as a policy sees it.
 
@@ -270,42 +267,18 @@ class ItemView:
     labels are worth together.
     """
 
-    __slots__ = (
-        "_place",
-        "_situation",
-        "arrival",
-        "evidence",
-        "labels",
-        "last",
-        "number",
-        "pending",
-        "weight",
-    )
+    _situation: Situation
+    _place: int
+    number: int
+    weight: float
+    arrival: int
+    last: int
+    labels: int
+    pending: int
+    evidence: float
 
     #: The columns of a row that are shown.
-    COLUMNS = ("weight", "arrival", "last", "labels", "pending", "evidence")
-
-    def __init__(
-        self,
-        situation: Situation,
-        place: int,
-        number: int,
-        weight: float,
-        arrival: int,
-        last: int,
-        labels: int,
-        pending: int,
-        evidence: float,
-    ) -> None:
-        self._situation = situation
-        self._place = place
-        self.number = number
-        self.weight = weight
-        self.arrival = arrival
-        self.last = last
-        self.labels = labels
-        self.pending = pending
-        self.evidence = evidence
+    COLUMNS: ClassVar = ("weight", "arrival", "last", "labels", "pending", "evidence")
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(_unknown("an item", name, ItemView))
@@ -350,8 +323,9 @@ class Situation:
         rows = np.sort(desk.pool[: desk.meta[POOLED]]).astype(np.int64)
         self.may: Bools = np.zeros((len(rows), len(desk.panel)), np.bool_)
         note_eligible(desk, rows, self.may)
-        shown = ("evidence", "reach", "capacity", "load", "price")
-        panel = zip(*(desk.panel[name].tolist() for name in shown), strict=True)
+        room = desk.panel["capacity"] - desk.panel["load"]
+        shown = (*(desk.panel[name] for name in ("evidence", "reach", "capacity")), room)
+        panel = zip(*(a.tolist() for a in (*shown, desk.panel["price"])), strict=True)
         self.labelers = [LabelerView(m, *values) for m, values in enumerate(panel)]
         queue = desk.rows[rows]
         columns = zip(*(queue[name].tolist() for name in ItemView.COLUMNS), strict=True)

@@ -97,10 +97,10 @@ from venire.scheduling.kernel.rows import (
     eligible_count,
     first_unmarked,
     labeler_at,
-    mark_barred,
     new_stamp,
     next_eligible,
     set_due,
+    stamp_eligible,
 )
 from venire.scheduling.policies.greedy import bound, file_row, refile_at, score, take
 from venire.tools.arrays import Floats
@@ -166,17 +166,8 @@ def on_sale(desk: Desk, row: int, value: float, here: bool) -> tuple[float, floa
     """The evidence that a row of this value may buy, and what it costs in money."""
     if desk.meta[PRICED] == 0:
         return reserve(desk, row, here), 0.0
-    stamp = mark_barred(desk, row)
-    if desk.rows[row].group == 0:
-        return labels_that_pay(desk, value, stamp, False, here)
-    place = first_unmarked(desk, row)
-    chosen = stamp + 1
-    while place >= 0:
-        m = labeler_at(desk, row, place)
-        place = next_eligible(desk, row, place)
-        desk.panel[m].mark = chosen
-    new_stamp(desk)
-    return labels_that_pay(desk, value, chosen, True, here)
+    stamp, marked = stamp_eligible(desk, row)
+    return labels_that_pay(desk, value, stamp, marked, here)
 
 
 @inlined

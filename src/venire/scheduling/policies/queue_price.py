@@ -1,4 +1,26 @@
-"""Expected arrivals: how many rows in a usual slot, how heavy, and how much comes in bursts.
+"""The price of evidence, from the rows that wait, the supply of a slot, and expected arrivals.
+
+Let a slot have S of evidence, let the rows that would buy at some price want D of it, and let n of
+them, which want D', be worth one more slot of waiting. If D <= S all are served. If not, some of
+the n must wait. One more buyer of x displaces others of x in total from this slot, these displace
+others from the next, and so on until the queue ends. If arrivals want `load` of each slot and go on
+for ever, that takes q / (1 - load) slots, where q = D / S - 1; it never ends with a load of 1 or
+more. If they go on for another t slots only, it ends after q + load t slots. Nobody knows t; looked
+at in a random slot, arrivals go on for at most four times as long as they have gone on, with a
+chance of 4 in 5, and t is that. T is the less of the two. Each time n x / D' rows wait one slot
+more; so evidence costs
+
+    asked = ceil(T) n / D'
+
+in delay of others, and is infinite if rows that cannot wait want more than a slot has. Demand,
+ln(left / price) but at least one label and at most what those who may still label the rows can
+give, falls with the price, and rows leave whose reserve is below it: the price is the lowest that
+is not below `asked`.
+
+Rows are counted in bins by their reserve, eight to a doubling of the price, so that a queue of
+any length costs one look at each row and a few hundred steps.
+
+**Expected arrivals: how many rows in a usual slot, how heavy, and how much comes in bursts.**
 
 The memory of the policy holds the arrivals of the last `WINDOW` slots, their mean over all slots
 after the first arrival, and a running mean and mean square of the logarithm of their weights. A
@@ -31,10 +53,10 @@ Rows that more labelers may label are governed by the price alone.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, TypeAlias
 
 from venire.scheduling.base import PolicyMemory
-from venire.scheduling.kernel.desk import COSTLY, POOLED, PRICED, SETTING, Desk
+from venire.scheduling.kernel.desk import COSTLY, N_BINS, POOLED, PRICED, SETTING, Desk
 from venire.scheduling.kernel.queues import make_heap
 from venire.scheduling.kernel.rows import (
     first_eligible,
@@ -42,9 +64,12 @@ from venire.scheduling.kernel.rows import (
     new_stamp,
     next_eligible,
 )
-from venire.scheduling.policies.realised.item_value import (
+from venire.scheduling.policies.item_value import (
     BY_LABELS,
+    LOWEST,
+    PER_OCTAVE,
     SHARE,
+    bin_of,
     by_cost,
     evidence_of,
     one_label,
@@ -52,8 +77,120 @@ from venire.scheduling.policies.realised.item_value import (
     reserve_price,
     rest_of,
 )
-from venire.scheduling.policies.realised.queue_price import FLOW, NOW, STAY, add, bin_of
 from venire.tools.compiling import inlined, kernel
+
+#: The evidence that a slot has, that of one label, how much arrives in bursts as a multiple of the
+#: usual arrivals, and for how many slots items have been arriving.
+Known: TypeAlias = tuple[float, float, float, float]
+
+# columns of the bins, three each: how many rows, the sum of the logarithms of what they have left,
+# and how much evidence their labelers can give
+STAY: Final = 0  # rows that would stay one more slot, by their reserve
+NOW: Final = 3  # rows that would buy in this slot, by their reserve for it
+FLOW: Final = 6  # the usual arrivals of a slot, by their reserve for it
+COLUMNS: Final = 9
+
+#: Sums that differ by less, as they do in another order, count as equal: rounding in the last bit
+#: must not make a queue a slot longer.
+ROUND: Final = 1e-9
+
+#: Arrivals are expected to go on for at most this multiple of the time that they have gone on.
+LASTS: Final = 4.0
+
+#: Bursts count in full when the queue is at least this many slots long.
+LONG: Final = 16.0
+
+
+@inlined
+def edge(b: int) -> float:
+    """The lowest price of a bin."""
+    return float(LOWEST * 2.0 ** ((b - 1) / PER_OCTAVE))
+
+
+@inlined
+def clear_bins(desk: Desk) -> None:
+    for b in range(N_BINS):
+        for column in range(COLUMNS):
+            desk.bins[b, column] = 0.0
+
+
+@inlined
+def add(desk: Desk, b: int, column: int, rows: float, log: float, cap: float) -> None:
+    """Count rows of this logarithm and this cap each."""
+    desk.bins[b, column] += rows
+    desk.bins[b, column + 1] += rows * log
+    desk.bins[b, column + 2] += rows * cap
+
+
+@inlined
+def up_to(desk: Desk, b: int, share: float, column: int) -> float:
+    """The sum over the bins above b and a share of bin b; `bins` holds sums from the top."""
+    above = desk.bins[b + 1, column]
+    return float(above + share * (desk.bins[b, column] - above))
+
+
+@inlined
+def demand(
+    desk: Desk, b: int, share: float, column: int, log_price: float, least: float
+) -> tuple[float, float]:
+    """How many rows there are from bin b on, and how much evidence they want."""
+    n = up_to(desk, b, share, column)
+    most = min(up_to(desk, b, share, column + 1) - n * log_price, up_to(desk, b, share, column + 2))
+    return n, max(most, n * least)
+
+
+@kernel
+def asked(desk: Desk, b: int, share: float, price: float, known: Known) -> float:
+    """What evidence costs if the rows above bin b buy, and a share of those in it."""
+    held, least, bursts, age = known
+    log_price = math.log(price)
+    _, total = demand(desk, b, share, NOW, log_price, least)
+    if total <= held * (1.0 + ROUND):
+        return 0.0
+    n, of_these = demand(desk, b, share, STAY, log_price, least)
+    _, load = demand(desk, b, share, FLOW, log_price, least)
+    slots = total / held - 1.0
+    load *= (1.0 + bursts * min(1.0, slots / LONG)) / held
+    if of_these < (total - held) * (1.0 - ROUND):
+        return math.inf
+    longest = slots + load * LASTS * age
+    if load < 1.0:
+        longest = min(longest, slots / (1.0 - load))
+    return math.ceil(longest * (1.0 - ROUND)) * n / of_these
+
+
+@kernel
+def find_price(desk: Desk, known: Known) -> tuple[float, int, float]:
+    """The price, the bin up to which rows leave, and how many rows of that bin may stay."""
+    for b in range(N_BINS - 2, 0, -1):
+        for column in range(COLUMNS):
+            desk.bins[b, column] += desk.bins[b + 1, column]
+    b = 1
+    while b < N_BINS - 1 and asked(desk, b, 1.0, edge(b), known) > edge(b):
+        b += 1
+    if b == 1:
+        return LOWEST, 0, 0.0
+    b -= 1
+    low, high = edge(b), edge(b + 1)
+    count = desk.bins[b, STAY] - desk.bins[b + 1, STAY]
+    if count > 0.0:  # rows of equal value: some may stay, some not
+        few, many = 0.0, 1.0
+        for _ in range(24):
+            half = 0.5 * (few + many)
+            if asked(desk, b, half, low, known) > low:
+                many = half
+            else:
+                few = half
+        if few * count >= 0.5:
+            return low, b, few * count
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        if asked(desk, b, 0.0, middle, known) > middle:
+            low = middle
+        else:
+            high = middle
+    return high, b, 0.0
+
 
 WAITS: Final = 0  # the turn of a row that has taken nobody
 TAKES: Final = 1
@@ -159,7 +296,7 @@ def rehearse(desk: Desk, low: int) -> None:
 
 
 WINDOW: Final = 16
-LONG: Final = 1024  # slots over which the mean forgets
+SLOWLY: Final = 1024  # slots over which the mean forgets
 WEIGHTS: Final = 7
 
 MEMORY: Final = PolicyMemory(
@@ -180,7 +317,7 @@ def remember(desk: Desk, arrived: int, logs: float, squares: float) -> None:
     """Record the arrivals of a slot: how many, and the sums over the logarithms of weights."""
     g = desk.gauges
     if g[BUSY] > 0.0:
-        g[MEAN] += max(1.0 / LONG, 1.0 / g[SLOTS]) * (arrived - g[MEAN])
+        g[MEAN] += max(1.0 / SLOWLY, 1.0 / g[SLOTS]) * (arrived - g[MEAN])
     elif arrived == 0:
         return
     g[COUNTS + int(g[SLOTS]) % WINDOW] = arrived

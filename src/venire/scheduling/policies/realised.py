@@ -5,7 +5,7 @@ cost; its owner waits all the same. Here an item pays for every slot until it le
 cannot be changed, so it enters no decision; what counts is whether one more slot pays.
 
 In each slot evidence has one price (queue_price.py), found from the items that wait, what they
-have left to gain (item_value.py) and expected arrivals (arrival_rates.py). At that price an item
+have left to gain (item_value.py) and expected arrivals. At that price an item
 wants x = ln(left / price) of evidence, at least one label, and has a surplus of
 
     loss - left exp(-x) - price x
@@ -51,18 +51,10 @@ from venire.scheduling.kernel.desk import (
 )
 from venire.scheduling.kernel.queues import begin_serving, enqueue, make_turn, move, release
 from venire.scheduling.kernel.rows import never_due, waits
-from venire.scheduling.policies.realised.arrival_rates import (
-    FLOOR,
-    MEMORY,
-    PRICE,
-    SLOTS,
-    expect,
-    rehearse,
-    remember,
-)
-from venire.scheduling.policies.realised.item_value import (
+from venire.scheduling.policies.item_value import (
     BY_EVIDENCE,
     BY_LABELS,
+    LOWEST,
     appraise,
     evidence_of,
     gain_of,
@@ -70,14 +62,20 @@ from venire.scheduling.policies.realised.item_value import (
     sum_panel,
     supply,
 )
-from venire.scheduling.policies.realised.queue_price import (
-    LOWEST,
+from venire.scheduling.policies.queue_price import (
+    FLOOR,
+    MEMORY,
     NOW,
+    PRICE,
+    SLOTS,
     STAY,
     Known,
     add,
     clear_bins,
+    expect,
     find_price,
+    rehearse,
+    remember,
 )
 from venire.tools.arrays import Floats
 from venire.tools.compiling import inlined, kernel

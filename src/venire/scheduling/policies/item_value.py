@@ -68,17 +68,15 @@ from typing import Final
 
 from venire.model import MOST_WEIGHT
 from venire.paper import utility
-from venire.scheduling.kernel.desk import BARRED, COSTLY, PENDING, PRICED, SETTING, Desk
+from venire.scheduling.kernel.desk import BARRED, COSTLY, N_BINS, PENDING, PRICED, SETTING, Desk
 from venire.scheduling.kernel.rows import (
     eligible_count,
     first_eligible,
-    first_unmarked,
     labeler_at,
-    mark_barred,
-    new_stamp,
     next_eligible,
+    stamp_eligible,
 )
-from venire.scheduling.policies.realised.queue_price import bin_of
+from venire.scheduling.kernel.verdicts import add_votes, best_of
 from venire.tools.compiling import inlined, kernel
 
 #: The chance of being wrong as a share of sqrt(q (1 - q)).
@@ -87,10 +85,23 @@ SHARE: Final = 0.85
 #: A row is for few if at most one labeler in this many may label it.
 FEW: Final = 4
 
+#: Prices are told apart in bins, this many to a doubling.
+PER_OCTAVE: Final = 8
+LOWEST: Final = 2.0**-12  # a price below this counts as 0
+PER_LOG: Final = PER_OCTAVE / math.log(2.0)
+
 NOTHING: Final = -700.0  # stands for the logarithm of 0
 
 residual = inlined(utility.residual)
 reach = inlined(utility.reach)
+
+
+@inlined
+def bin_of(price: float) -> int:
+    """The bin that this price falls into; 0 for all up to the lowest."""
+    if price <= LOWEST:
+        return 0
+    return min(N_BINS - 1, 1 + int(math.log(price / LOWEST) * PER_LOG))
 
 
 @inlined
@@ -221,17 +232,10 @@ def reserve_of(desk: Desk, row: int, cost: float) -> float:
 @inlined
 def charge(desk: Desk, row: int, away: bool) -> None:
     """Value a row again where labels cost money."""
-    stamp, marked = mark_barred(desk, row), desk.rows[row].group > 0
-    if marked:
-        place = first_unmarked(desk, row)
-        while place >= 0:
-            m = labeler_at(desk, row, place)
-            place = next_eligible(desk, row, place)
-            desk.panel[m].mark = stamp + 1
-        stamp = new_stamp(desk)
+    who = stamp_eligible(desk, row)
     case, told = desk.cases[row], desk.meta[SETTING] == BY_LABELS and desk.cases[row].kind % 2 == 0
     of_row = desk.rows[row].weight * case.scale, case.loss, case.left, told
-    later, now, cap, rate, limit = plan_to_buy(desk, case.kind // 2, away, (stamp, marked), of_row)
+    later, now, cap, rate, limit = plan_to_buy(desk, case.kind // 2, away, who, of_row)
     desk.cases[row].reserve, desk.cases[row].reserve_now = later, now
     desk.cases[row].rate, desk.cases[row].limit = rate, limit
     if cap > 0.0:
@@ -242,23 +246,11 @@ def charge(desk: Desk, row: int, away: bool) -> None:
 @inlined
 def read_labels(desk: Desk, row: int) -> tuple[int, float, int]:
     """The two most probable classes, the chance that the verdict is wrong, how many labels."""
-    scores = desk.scores
-    classes = len(scores)
+    scores, classes = desk.scores, len(desk.scores)
     for j in range(classes):
         scores[j] = desk.lean[j]
-    votes = 0
-    k = desk.rows[row].head
-    while k >= 0:
-        said = desk.touches[k].said
-        if said >= 0:
-            for j in range(classes):
-                scores[j] += desk.votes[desk.touches[k].labeler, said, j]
-            votes += 1
-        k = desk.touches[k].next
-    best = classes - 1
-    for j in range(classes - 2, -1, -1):
-        if scores[j] > scores[best]:
-            best = j
+    votes = add_votes(desk, row)
+    best = best_of(scores)
     second = -1
     odds = 0.0
     for j in range(classes - 1, -1, -1):

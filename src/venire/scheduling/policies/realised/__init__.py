@@ -1,1 +1,0 @@
-"""Realised utility: decide by what the labels so far have shown."""
