@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from benchmarks.real_data import SETS, load
 from venire.estimators import Auto
 from venire.estimators.metrics import expected_calibration_error, right_shares
+from venire.estimators.mixture import mixture_by_gold
 from venire.estimators.questions import chosen
-from venire.estimators.truth.mixture import mixture_by_gold
-from venire.estimators.truth.teaching import ToldSkills, explanations, told_skills
+from venire.estimators.teaching import ToldSkills, explanations, told_skills
 from venire.labels import LabelTable
 from venire.tools.arrays import Floats
 

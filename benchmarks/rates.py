@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from benchmarks.real_data import load
+from venire.audits.audit import DOUBT, allotted, cells_of, halvings
 from venire.audits.intervals import missed_ever, sequence_interval
 from venire.audits.rates import Rate, Sample, precision_of, recall_of, win_rate
-from venire.audits.sampling import DOUBT, allotted, cells_of, halvings
 from venire.estimators import Auto
 
 Floats = NDArray[np.float64]

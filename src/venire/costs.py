@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 
-__all__ = ["MOST_COST", "Costs", "cost_matrix", "costs_of_text", "expected_costs"]
-
 #: (truth, verdict): what that error costs.
 Costs: TypeAlias = Mapping[tuple[Hashable, Hashable], float]
 

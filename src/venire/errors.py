@@ -29,6 +29,7 @@ import difflib
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
+from typing import Self
 
 
 class VenireError(Exception):
@@ -51,6 +52,16 @@ class FileError(InputError):
         self.path, self.line, self.why = Path(path), line, message
         where = f"{path}, line {line}" if line is not None else f"{path}"
         super().__init__(f"{where}: {message}")
+
+    @classmethod
+    def unreadable(cls, path: str | PathLike[str], error: OSError) -> Self:
+        """The error about a file that the system does not let be read.
+
+        >>> print(FileError.unreadable("items.csv", PermissionError(13, "Permission denied")))
+        items.csv: cannot be read (permission denied): check the path
+        """
+        reason = (error.strerror or str(error)).lower()
+        return cls(path, None, f"cannot be read ({reason}): check the path")
 
 
 class UnknownName(InputError):

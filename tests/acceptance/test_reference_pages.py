@@ -81,7 +81,7 @@ def columns() -> dict[str, tuple[str, ...]]:
         "skills": skills_output("s.csv", fitted).columns,
         "means": tuple(numbers.value_columns()),
         "raters of numbers": tuple(numbers.labeler_columns()),
-        "scores": tuple(ranked.score_columns()),
+        "scores": tuple(ranked.value_columns()),
         "those who compared": tuple(ranked.labeler_columns()),
         "the list to audit": drawn_output("d.csv", []).columns,
         "panel of a batch (YAML, TOML, JSON)": KEYS,

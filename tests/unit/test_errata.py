@@ -22,7 +22,7 @@ from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from tests.unit.estimators.reference import online_learn
 from venire import Algorithm2, Greedy, Item, Labeler, OneCoin, World, simulate
-from venire.estimators.spectral import spectral_start
+from venire.estimators.one_coin import spectral_start
 from venire.labels import LabelTable
 from venire.model import Assignment
 from venire.paper import lemmas

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.audits.error_bound import AuditReport as AuditReport
-    from venire.audits.error_bound import ErrorBound as ErrorBound
-    from venire.audits.error_bound import audit_bounds as audit_bounds
+    from venire.audits.audit import Asked as Asked
+    from venire.audits.audit import AuditReport as AuditReport
+    from venire.audits.audit import Drawn as Drawn
+    from venire.audits.audit import ErrorBound as ErrorBound
+    from venire.audits.audit import audit_bounds as audit_bounds
+    from venire.audits.audit import draw_audit as draw_audit
+    from venire.audits.audit import draw_for_rate as draw_for_rate
     from venire.audits.guarantees import Guarantee as Guarantee
     from venire.audits.guarantees import guarantee as guarantee
     from venire.audits.rates import Rate as Rate
@@ -19,9 +23,5 @@ if TYPE_CHECKING:
     from venire.audits.rates import recall_of as recall_of
     from venire.audits.rates import share_of as share_of
     from venire.audits.rates import win_rate as win_rate
-    from venire.audits.sampling import Asked as Asked
-    from venire.audits.sampling import Drawn as Drawn
-    from venire.audits.sampling import draw_audit as draw_audit
-    from venire.audits.sampling import draw_for_rate as draw_for_rate
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -162,21 +162,10 @@ def mean_interval(
     """The mean of things that are worth 0, a half or 1, by the values of a random sample.
 
     Halves (ties) are no worse than a share: the mean is (1 + wins - losses) / 2, both shares
-    have their intervals, and these are added up as those of correlated counts.
+    have their intervals, and these are added up as those of correlated counts. Without any value
+    the interval is from 0 to 1. The values were drawn of `size` things without replacement (None:
+    of a process); `weights` are one over the probability of each draw, None if all are the same.
 
-    Parameters
-    ----------
-    values
-        Of those drawn; without any, the interval is from 0 to 1.
-    level
-        The probability with which the interval holds.
-    size
-        Of how many things they were drawn, without replacement; None for a process.
-    weights
-        One over the probability with which each was drawn; None if all are the same.
-
-    Examples
-    --------
     >>> got = mean_interval(np.array([1.0, 1, 0, 1]), 0.95, size=4)
     >>> got.estimate, got.low, got.high
     (0.75, 0.75, 0.75)
@@ -351,23 +340,11 @@ def tuned(score: Floats, place: Ints, value: Floats) -> Floats:
 def sequence_interval(
     score: Floats, place: Ints, value: Floats, level: float, alone: bool = False
 ) -> Interval:
-    """The mean of all values, by those of the items drawn so far, in their order.
+    """The mean of all values, by those of the items drawn so far, at all times together.
 
-    Parameters
-    ----------
-    score
-        What the judges say of every item, from 0 to 1.
-    place
-        The items drawn, as indices of `score`, in the order in which they were.
-    value
-        Their true values, from 0 to 1.
-    level
-        The probability with which the interval holds, at all times together.
-    alone
-        By the trusted labels alone.
+    `score` is what the judges say of every item, `place` has the items drawn as its indices, in
+    their order, and `value` their true values; all are from 0 to 1. `alone`: by these alone.
 
-    Examples
-    --------
     >>> truth = np.array([1.0, 0, 0, 0] * 100)
     >>> drawn = np.random.default_rng(0).permutation(400)[:200]
     >>> with_judges = sequence_interval(truth, drawn, truth[drawn], 0.95)

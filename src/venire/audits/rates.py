@@ -11,7 +11,7 @@ is the slope of y on f (Angelopoulos, Duchi, Zrnic, "PPI++: Efficient Prediction
 2023; there lambda = Cov / ((1 + n/N) Var), which is the same with f averaged over the N - n items
 without gold). With verdicts that say yes or no, that is to count the gold of each verdict by
 itself and to weight the two shares by how many verdicts there are of each: a stratified sample.
-So cells are counted here (`venire.audits.sampling`; Fisch and others, "Stratified
+So cells are counted here (`venire.audits.audit`; Fisch and others, "Stratified
 prediction-powered inference", 2024), each share has its exact interval, and the intervals are added
 up; it holds where a normal interval fails, with twenty labels, with rates near 0 or 1, and without
 any error seen. Gold alone has its exact interval too, and where that would not be wider, at the
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from venire.audits.audit import ErrorBound, cells_of, check_verdicts, halvings, merged
 from venire.audits.intervals import (
     Interval,
     added,
@@ -35,7 +36,6 @@ from venire.audits.intervals import (
     mean_interval,
     sequence_interval,
 )
-from venire.audits.sampling import cells_of, halvings, merged
 from venire.errors import InputError
 from venire.tools.arrays import Bools, Floats, Ints
 
@@ -92,17 +92,10 @@ class Rate:
 class Sample:
     """What judges say about the value of every item, and the true values of some.
 
-    Attributes
-    ----------
-    said, score
-        The value of each verdict, and the one that is expected of each item, both from 0 to 1.
-    place, value
-        The items with trusted labels, as indices in the order drawn, and their true values: 0, 1,
-        or a half.
-    weight
-        One over the probability with which each of these was drawn; None if all are the same.
-    cells
-        The cell of each item, where they are cut already.
+    `said` is the value of each verdict, `score` the one that is expected of each item, both from 0
+    to 1. `place` has the items with trusted labels as indices in the order drawn, `value` their
+    true values (0, 1 or a half), `weight` one over the probability with which each was drawn, None
+    if all are the same. `cells` are those of the items, where they are cut already.
     """
 
     said: Floats
@@ -253,7 +246,7 @@ def win_rate(
             "does, neither"
         )
     worth = dict(zip(wins, (1.0, 0.0, HALF), strict=False))
-    _check_names(verdicts, gold)
+    check_verdicts(verdicts, gold)
     strange = next((x for x in (*verdicts.values(), *gold.values()) if x not in worth), None)
     if strange is not None:
         raise InputError(f"got the label {strange!r}, expected one of {list(wins)}: name them all")
@@ -391,8 +384,6 @@ def _recalled(sample: Sample, said: Bools, level: float, anytime: bool) -> Inter
     if not len(hits):
         return Interval(math.nan, 0.0, 1.0)
     if anytime:
-        from venire.audits.error_bound import ErrorBound
-
         bound = ErrorBound(level, None, len(hits), int(hits.sum()))
         return Interval(float(hits.mean()), *bound.interval)
     weight = None if sample.weight is None else sample.weight[true]
@@ -452,7 +443,7 @@ def _class_sample(
     scores: Mapping[Any, float] | None,
     probabilities: Mapping[Any, float] | None,
 ) -> tuple[Sample, Bools]:
-    _check_names(verdicts, gold)
+    check_verdicts(verdicts, gold)
     said = {task: float(label == of) for task, label in verdicts.items()}
     true = {task: float(label == of) for task, label in gold.items()}
     told = said if scores is None else {task: scores[task] for task in said}
@@ -482,17 +473,6 @@ def _sample(
 
 def _floats(values: Iterable[float]) -> Floats:
     return np.array(list(values), np.float64)
-
-
-def _check_names(verdicts: Mapping[Any, Hashable], gold: Mapping[Any, Hashable]) -> None:
-    if not verdicts:
-        raise InputError("there are no verdicts, expected at least one")
-    strange = next((task for task in gold if task not in verdicts), None)
-    if strange is not None:
-        raise InputError(
-            f"there is no verdict on {strange!r}, expected one on every item with a trusted label: "
-            "give the verdicts that these were drawn from"
-        )
 
 
 def _check(level: float, ongoing: bool, anytime: bool, weighted: bool) -> None:

@@ -37,7 +37,7 @@ n has labelled counts for 1 - kinship of its evidence.
 
 Only truth can tell who that is. Everybody labels the items with gold and as many others, if that
 takes at most a third of the budget. The mixture that gold makes of all their labels
-(`venire.estimators.truth.mixture`) has a posterior q of each of these items, and what the label of
+(`venire.estimators.mixture`) has a posterior q of each of these items, and what the label of
 one labeler costs, in the place of the panel's verdict, is
 
     the mean over these items of  sum_k q_k C[k, said] - min_l sum_k q_k C[k, l]

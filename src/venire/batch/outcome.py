@@ -39,7 +39,7 @@ from venire.estimators.base import winners
 from venire.estimators.clones import CloneGroup
 from venire.estimators.dependence import relations
 from venire.estimators.frames import Backend, frame_of
-from venire.estimators.truth.teaching import ALONE, Checked, ToldSkills
+from venire.estimators.teaching import ALONE, Checked, ToldSkills
 from venire.estimators.voices import Voices
 from venire.labels import LabelTable
 from venire.model import ExitReason, Verdict

@@ -62,7 +62,7 @@ def rank(
             warnings.simplefilter("always")
             fitted = model.fit(comparisons, called)
         seconds = round(time.perf_counter() - start, 6)
-        made = [(out, fitted.score_columns()), (skills, fitted.labeler_columns())]
+        made = [(out, fitted.value_columns()), (skills, fitted.labeler_columns())]
         write_outputs(columns_output(path, cells) for path, cells in made if path is not None)
     for warning in caught:
         screen.warn(str(warning.message))

@@ -46,14 +46,14 @@ def plan(
 ) -> None:
     """Compute the length of the learning phase that the theory requires."""
     from venire.files import read_panel
-    from venire.paper import learning_length
+    from venire.paper import lemmas
 
     if max_delay is not None and weights is None:
         raise InputError("--max-delay needs --weights: give the weights of the items, such as 3,4")
     count = len(names_of(classes) or (1, 2))
     labelers = read_panel(panel)
     warn_below_chance(labelers, count)
-    made = learning_length.plan(
+    made = lemmas.plan(
         [labeler.competence or 0.0 for labeler in labelers],
         epsilon,
         delta,

@@ -24,9 +24,10 @@ import numpy as np
 from venire.cluster.table import Part, PartitionedTable, compact, divided_item, plain, shuffled
 from venire.errors import FileError, InputError, MissingExtra, StateError
 from venire.labels import LabelTable, Names, Repeats
-from venire.labels.sources.build import COLUMNS, coded_columns, once_each, ordered_classes
+from venire.labels.sources.build import coded_columns, once_each, ordered_classes
 from venire.labels.sources.columns import as_text
 from venire.labels.sources.files import is_json_lines, is_parquet
+from venire.labels.sources.sheets import COLUMNS
 from venire.labels.sources.truth import by_size
 from venire.tools.addresses import Address, PathOrAddress, located
 

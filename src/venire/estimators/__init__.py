@@ -2,11 +2,12 @@
 
     auto          the default
     votes         majority and weighted; `anchor`: the vote that learns a little
-    one_coin      the paper's Algorithm 3, from `spectral`; `dawid_skene`: confusion matrices
+    one_coin      the paper's Algorithm 3; `dawid_skene`: confusion matrices
     genie         competences that are given
     streaming     labels that come in batches
     ratings       classes with an order, numbers, comparisons
-    gold          items of known class; `truth`: what they teach; `questions`: which to ask about
+    gold          items of known class, and how sure to be by them; `questions`: which to ask about
+    mixture       what gold teaches, explanations weighed by it; `teaching`: an estimator so taught
     screening     labelers who never look or share errors; `clones`: copies of each other
     dependence    how much errors have in common, and labelers who share them
     voices        a labeler who says how sure it is, as two: when it is sure and when it is not
@@ -43,12 +44,12 @@ if TYPE_CHECKING:
     from venire.estimators.metrics import krippendorff_alpha as krippendorff_alpha
     from venire.estimators.metrics import vote_entropy as vote_entropy
     from venire.estimators.one_coin import OneCoin as OneCoin
+    from venire.estimators.one_coin import agreement_moments as agreement_moments
+    from venire.estimators.one_coin import spectral_start as spectral_start
     from venire.estimators.ratings.bradley_terry import BradleyTerry as BradleyTerry
     from venire.estimators.ratings.ordinal import Ordinal as Ordinal
     from venire.estimators.ratings.robust_mean import RobustMean as RobustMean
     from venire.estimators.screening import find_constant as find_constant
-    from venire.estimators.spectral import agreement_moments as agreement_moments
-    from venire.estimators.spectral import spectral_start as spectral_start
     from venire.estimators.streaming.drift import Drift as Drift
     from venire.estimators.streaming.drift import DriftMonitor as DriftMonitor
     from venire.estimators.streaming.estimator import Streaming as Streaming

@@ -93,10 +93,20 @@ def agreed_shares(table: Table) -> Floats:
     (items, weight, agree), said = total(table, _agreeing)
     weight = max(float(weight), 1.0)
     agree, said = float(agree) / weight, said / weight
-    p = (1 + np.sqrt(max((K - 1) * (K * agree - 1), 0.0))) / K
+    p = _right_share(agree, K)
     wrong = (1 - p) / (K - 1)
     shares = np.maximum(said - wrong, 0.0) / max(p - wrong, LEAST_LEAD) * items + 1.0
     return np.asarray(shares / shares.sum())
+
+
+def _right_share(agree: float, K: int) -> float:
+    """How often labels are right that agree so often, if all are wrong in all ways alike."""
+    return float((1 + np.sqrt(max((K - 1) * (K * agree - 1), 0.0))) / K)
+
+
+def _least_right(K: int) -> float:
+    """What keeps a verdict: a little above 1 / K."""
+    return (1 / K + 0.1) / 1.1
 
 
 def _agreeing(table: LabelTable) -> tuple[Floats, Floats]:
@@ -180,7 +190,7 @@ def agreements(table: Table) -> Floats:
     middle = share + _Z**2 / (2 * n)
     reach = _Z * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
     least = np.where(items > 0, (middle - reach) / (1 + _Z**2 / n), 0.0)
-    return np.maximum(least, (1 / K + 0.1) / 1.1)
+    return np.maximum(least, _least_right(K))
 
 
 def prior_votes(table: Table) -> float:
@@ -197,8 +207,7 @@ def prior_votes(table: Table) -> float:
     K = len(table.classes)
     agree, pairs, _ = total(table, _pairs)
     same = float(agree.sum() / max(pairs.sum(), 1e-9))
-    p = (1 + np.sqrt(max((K - 1) * (K * same - 1), 0.0))) / K
-    p = min(max(float(p), (1 / K + 0.1) / 1.1), _MOST_RIGHT)
+    p = min(max(_right_share(same, K), _least_right(K)), _MOST_RIGHT)
     return (1 - p) / (p - 1 / K)
 
 
@@ -390,12 +399,7 @@ class Anchored(VoteEstimator):
         self, table: Table, rows: Floats, shares: Floats, told: GoldVotes | None
     ) -> tuple[Floats, Floats]:
         """One more step of EM, weighted by the number of labels."""
-        unknown = table if told is None else without_gold(table, told.known)
-        with model_of(FullModel, unknown, self.threads) as model:
-            _, soft = model.expect(np.ascontiguousarray(rows.transpose(0, 2, 1)), shares)
-        if told is not None:
-            fixed = fixed_counts(table, told.known)
-            soft = Soft(soft.items + fixed.items, soft.labels + fixed.labels)
+        soft = self._expected(table, rows, shares, told)[1]
         given = labels_given(table)
         anchor = LOOSE_LABELS / (LOOSE_LABELS + given)[:, None, None]
         better = self._rows(soft.labels.transpose(0, 2, 1))
@@ -410,21 +414,23 @@ class Anchored(VoteEstimator):
         other = start
         for _ in range(RARE_STEPS):
             other = self._loosened(table, *other, told)
-        here, there = (self._likelihood(table, *x, told) for x in (found, other))
+        here, there = (self._expected(table, *x, told)[0] for x in (found, other))
         return other if there > here else found
 
-    def _likelihood(
+    def _expected(
         self, table: Table, rows: Floats, shares: Floats, told: GoldVotes | None
-    ) -> float:
+    ) -> tuple[float, Soft]:
+        """The log-likelihood and the soft counts, with those of gold."""
         square = np.ascontiguousarray(rows.transpose(0, 2, 1))
-        unknown = table if told is None else without_gold(table, told.known)
-        with model_of(FullModel, unknown, self.threads) as model:
-            height = model.expect(square, shares)[0]
-        if told is not None:
-            fixed = fixed_counts(table, told.known)
-            height += float((fixed.items * np.log(shares)).sum())
-            height += float((fixed.labels * np.log(square)).sum())
-        return height
+        known = None if told is None else told.known
+        with model_of(FullModel, without_gold(table, known), self.threads) as model:
+            height, soft = model.expect(square, shares)
+        if told is None:
+            return height, soft
+        fixed = fixed_counts(table, known)
+        height += float((fixed.items * np.log(shares)).sum())
+        height += float((fixed.labels * np.log(square)).sum())
+        return height, soft.plus(fixed)
 
 
 def equal_votes(
@@ -437,8 +443,7 @@ def equal_votes(
     K, several = len(table.classes), kept(table, several_labels)
     counts = total(several, soft_counts, posteriors).sum(axis=0) + _stranger(stranger, K)
     pooled = counts + np.eye(K)
-    least = (1 / K + 0.1) / 1.1
-    p = min(max(float(np.trace(pooled) / pooled.sum()), least), 0.9)
+    p = min(max(float(np.trace(pooled) / pooled.sum()), _least_right(K)), 0.9)
     return np.asarray(one_coin([p], K)[0])
 
 

@@ -44,7 +44,7 @@ from venire.estimators.screening import (
     independence,
     screen,
 )
-from venire.estimators.truth.teaching import ALONE, Checked, ToldSkills, taught
+from venire.estimators.teaching import ALONE, Checked, ToldSkills, taught
 from venire.estimators.votes import VoteEstimator, implied_confusions, implied_skills
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total
@@ -162,7 +162,7 @@ class Auto(VoteEstimator):
 
         With `gold`, a mapping of item to class, the class of these items is known, and the verdicts
         on the others are a mixture of what labels alone can mean, and of single labelers, by how
-        well each predicts gold (`venire.estimators.truth`). `asked` are those of its items that
+        well each predicts gold (`venire.estimators.mixture`). `asked` are those of its items that
         were chosen, as `questions` does, and not drawn at random.
         """
         table = as_labels(labels)
@@ -314,22 +314,20 @@ class Auto(VoteEstimator):
         return relations(self.families_, self.suspects_, self.undecided_, taught)
 
     def _grounds(self) -> str:
-        if self.basis_ is Basis.EM:
-            return EM_GROUNDS
-        if self.basis_ is Basis.NEAR:
-            return NEAR_GROUNDS
-        return VOTE_GROUNDS
+        return _GROUNDS[self.basis_]
 
 
-EM_GROUNDS: Final = (
-    "Labelers err independently of each other, as far as their labels show: they are weighted by "
-    "EM (Dawid-Skene)."
-)
-
-VOTE_GROUNDS: Final = (
-    "It stays with the vote: labelers do not err independently of each other, and labels alone "
-    "cannot tell who shares errors from who knows more."
-)
+_GROUNDS: Final = {
+    Basis.EM: (
+        "Labelers err independently of each other, as far as their labels show: they are weighted "
+        "by EM (Dawid-Skene)."
+    ),
+    Basis.NEAR: NEAR_GROUNDS,
+    Basis.VOTE: (
+        "It stays with the vote: labelers do not err independently of each other, and labels alone "
+        "cannot tell who shares errors from who knows more."
+    ),
+}
 
 
 def _basis(found: Screened, errors: Independence) -> Basis:

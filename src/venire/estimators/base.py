@@ -173,8 +173,9 @@ class BaseEstimator(_Seeded, Parameters, ABC):
     def fit(self, labels: Any) -> Self:
         """Estimate how good each labeler of the table is.
 
-        `labels` is anything that `as_table` takes; or give three arrays, `fit(tasks, workers,
-        labels)`.
+        `labels` is anything that `as_table` takes, complete or partial; or give three arrays,
+        `fit(tasks, workers, labels)`. Those that take `gold`, a mapping of item to class, take the
+        class of these items for known.
 
         >>> from venire import MajorityVote
         >>> MajorityVote().fit(["a", "a", "b"], ["ann", "bob", "ann"], ["yes", "yes", "no"]).labels_
@@ -383,8 +384,9 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         return None
 
     def learns_priors(self) -> bool:
-        """Whether the class frequencies are learned."""
-        return False
+        """Whether the class frequencies are learned, by the parameter `class_prior`."""
+        given = getattr(self, "class_prior", None)
+        return isinstance(given, str) and given == "learned"
 
     if not TYPE_CHECKING:  # for a type checker every attribute would then exist
 

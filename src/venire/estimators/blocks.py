@@ -35,22 +35,9 @@ class Blocks:
     is the block's part of the items x K array, or is empty. It returns a number, and these are
     added up as well.
 
-    Parameters
-    ----------
-    table : LabelTable
-        The labels.
-    room : int
-        The size of the largest array that a kernel sums into.
-    threads : int, optional
-        How many threads to use; by default as many as this process may use processors.
+    `room` is the size of the largest array that a kernel sums into; `threads` are by default as
+    many as this process may use processors; `said_of` is the class that was said in each code.
 
-    Attributes
-    ----------
-    said_of : array
-        The class that was said in each code.
-
-    Examples
-    --------
     >>> from venire.estimators.passes import count_pass
     >>> table = LabelTable.from_matrix([[0, 1], [1, -1], [0, -1]])
     >>> with Blocks(table, room=4) as blocks:

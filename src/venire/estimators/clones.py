@@ -299,20 +299,10 @@ def find_clones(
     p_value = _holm(ndtr(-panel.z))
     strong = (p_value <= level) & (panel.correlation >= strength)
     names = [table.labelers[m] for m in who]
-    return Clones(
-        _groups(panel, strong, names),
-        tuple(
-            ClonePair(names[a], names[b], float(r), float(p))
-            for a, b, r, p in zip(
-                panel.first[strong],
-                panel.second[strong],
-                panel.correlation[strong],
-                p_value[strong],
-                strict=True,
-            )
-        ),
-        int(panel.first.size),
-    )
+    columns = (x[strong] for x in (panel.first, panel.second, panel.correlation, p_value))
+    rows = zip(*columns, strict=True)
+    pairs = tuple(ClonePair(names[a], names[b], float(r), float(p)) for a, b, r, p in rows)
+    return Clones(_groups(panel, strong, names), pairs, int(panel.first.size))
 
 
 def _holm(p: Floats) -> Floats:

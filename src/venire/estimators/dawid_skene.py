@@ -1,7 +1,5 @@
 r"""Dawid and Skene's model: a full confusion matrix for each labeler, learned by EM.
 
-The E step of the full confusion-matrix model: soft counts and the true log-likelihood.
-
 **Pseudo-counts for confusion matrices, learned from the panel itself (empirical Bayes).**
 
 A labeler with few labels says little about its own K x K confusion matrix; the panel says more.
@@ -42,6 +40,7 @@ from venire.estimators.gold import (
     History,
     Soft,
     check_class_prior,
+    class_shares,
     fixed_counts,
     known_classes,
     settled,
@@ -347,14 +346,8 @@ class DawidSkene(BaseEstimator):
     def fit(self, labels: Any, gold: Gold | None = None, history: History | None = None) -> Self:
         """Learn the confusion matrices and the posteriors of the items.
 
-        Parameters
-        ----------
-        labels
-            Complete or partial labels of any K: anything that `venire.as_table` takes.
-        gold : mapping of item to class, optional
-            Items whose class is known: their posterior is 1 for it.
-        history : mapping of labeler to K x K counts, optional
-            Labels of earlier work, truth by said, that count like labels of this table.
+        `history`, a mapping of labeler to K x K counts (truth by said), are labels of earlier work
+        that count like those of this table.
         """
         table = as_labels(labels)
         known = known_classes(table, gold)
@@ -368,18 +361,10 @@ class DawidSkene(BaseEstimator):
         self._open, self._fixed = open_items, fixed
         self.pseudo_labels_ = np.ascontiguousarray(climb.pseudo.transpose(0, 2, 1))
         found = np.ascontiguousarray(climb.confusions.transpose(0, 2, 1)), climb.priors
-        skills = np.einsum("mkk,k->m", *found)
+        skills, how = np.einsum("mkk,k->m", *found), climb.monitor
         return self._settle(
-            table,
-            skills,
-            posteriors,
-            *found,
-            log_likelihood=log_likelihood,
-            monitor=climb.monitor,
+            table, skills, posteriors, *found, log_likelihood=log_likelihood, monitor=how
         )
-
-    def learns_priors(self) -> bool:
-        return isinstance(self.class_prior, str) and self.class_prior == "learned"
 
     def _first(self, model: FullModel) -> Soft:
         """The soft counts of the first M step."""
@@ -416,7 +401,7 @@ class _Climb:
 
     def run(self, soft: Soft) -> None:
         """Choose the prior, run EM, and make sure that the classes have the right names."""
-        soft = self._with_fixed(soft)
+        soft = soft.plus(self.fixed)
         self.pseudo = self._prior(soft)
         K = self.model.classes
         self.priors, self.confusions = np.full(K, 1 / K), np.full(self.pseudo.shape, 1 / K)
@@ -430,7 +415,7 @@ class _Climb:
 
     def expect(self) -> tuple[float, Soft]:
         total, soft = self.model.expect(self.confusions, self.priors)
-        return total + self._of_fixed(), self._with_fixed(soft)
+        return total + self._of_fixed(), soft.plus(self.fixed)
 
     def conclude(self) -> tuple[float, Any]:
         total, _, posteriors = self.model.conclude(self.confusions, self.priors)
@@ -439,9 +424,6 @@ class _Climb:
     def _of_fixed(self) -> float:
         labels = float((self.fixed.labels * np.log(self.confusions)).sum())
         return labels + float((self.fixed.items * np.log(self.priors)).sum())
-
-    def _with_fixed(self, soft: Soft) -> Soft:
-        return Soft(soft.items + self.fixed.items, soft.labels + self.fixed.labels)
 
     def _climb(self, monitor: Monitor, soft: Soft) -> Soft:
         """Run EM to convergence; returns the soft counts of the last E step."""
@@ -464,10 +446,7 @@ class _Climb:
         better = self.confusions.copy()
         np.divide(counts, total, out=better, where=total > 0)
         better = better.clip(TINY, 1.0)
-        priors = self._given_priors
-        if priors is None:
-            items = soft.items + self.item_pseudo
-            priors = (items / items.sum()).clip(TINY, 1.0)
+        priors = class_shares(soft.items, self.item_pseudo, self._given_priors)
         change = max(np.abs(better - self.confusions).max(), np.abs(priors - self.priors).max())
         self.confusions, self.priors = better, priors
         return float(change)
@@ -505,11 +484,8 @@ class _Climb:
             warnings.warn(f"{found}: renamed the classes so that more are", stacklevel=4)
             self._rename(names, soft)
         elif margin(joint) < NEAR_SWAP:
-            warnings.warn(
-                "two classes were nearly called by each other's names: check the verdicts, or "
-                "give some gold labels",
-                stacklevel=4,
-            )
+            said = "two classes were nearly called by each other's names: check the verdicts"
+            warnings.warn(f"{said}, or give some gold labels", stacklevel=4)
 
     def _rename(self, names: NDArray[np.intp], soft: Soft) -> None:
         """Rename class k to names[k], and continue EM from there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
 from html import escape
@@ -14,7 +15,7 @@ import numpy as np
 from venire.costs import Costs
 from venire.display import COLOURS, axes_for, block, table
 from venire.errors import InputError, MissingExtra, UnknownName
-from venire.estimators.base import verdicts_of
+from venire.estimators.base import Parameters, verdicts_of
 from venire.labels import LabelTable
 from venire.labels.partitions import labels_given, vote_entropies
 from venire.tools.arrays import Floats
@@ -115,6 +116,37 @@ def skill_columns(fitted: BaseEstimator, intervals: bool) -> Columns:
     if told is not None:
         columns["gold"], columns["right"] = told.known.tolist(), told.right.tolist()
     return columns
+
+
+class Valued(Parameters):
+    """What estimators of values or scores share: the items and the labelers as dataframes."""
+
+    @abstractmethod
+    def value_columns(self) -> Columns:
+        """The columns of `to_frame`."""
+
+    @abstractmethod
+    def labeler_columns(self) -> Columns:
+        """The columns of `skills_frame`."""
+
+    @abstractmethod
+    def _size(self) -> str | None:
+        """To how much it was fitted, in words; None before `fit`."""
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The values as a dataframe, with the columns of `value_columns`."""
+        return frame_of(self.value_columns(), backend)
+
+    def skills_frame(self, backend: Backend | None = None) -> Any:
+        """The labelers as a dataframe, with the columns of `labeler_columns`."""
+        return frame_of(self.labeler_columns(), backend)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first values and labelers."""
+        size = self._size()
+        if size is None:
+            return shown_tables(self)
+        return shown_tables(self, size, self.value_columns(), self.labeler_columns())
 
 
 #: With more labelers than this, they have no names on the plot.

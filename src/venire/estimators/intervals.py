@@ -83,12 +83,16 @@ def skill_intervals(
     >>> skill_intervals(OneCoin().fit(LabelTable.from_matrix(said))).round(2).tolist()
     [[0.87, 0.99], [0.7, 0.8], [0.64, 0.74], [0.37, 0.77]]
     """
-    if not 0 < level < 1:
-        raise InputError(f"got the level {level!r}, expected a share strictly between 0 and 1")
+    _check_level(level)
     if sweeps < 2:
         raise InputError(f"got {sweeps!r} sweeps, expected at least 2")
     draws = skill_draws(estimator, sweeps, seed, threads)
     return np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"got the level {level!r}, expected a share strictly between 0 and 1")
 
 
 def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
@@ -110,7 +114,7 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
     where d is 1 (docs/real-data.md). The interval lies around the skill that is reported, and
     within [0, 1].
 
-    Where gold was learned from they are those of `venire.estimators.truth.teaching`.
+    Where gold was learned from they are those of `venire.estimators.teaching`.
 
     >>> from venire import LabelTable, MajorityVote
     >>> vote = MajorityVote().fit(LabelTable.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0]] * 20))
@@ -129,8 +133,7 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
     """
     from scipy.special import ndtri
 
-    if not 0 < level < 1:
-        raise InputError(f"got the level {level!r}, expected a share strictly between 0 and 1")
+    _check_level(level)
     told: Any = getattr(estimator, "told_skills_", None)
     if told is not None:
         return np.asarray(told.intervals(level))

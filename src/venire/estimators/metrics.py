@@ -26,15 +26,8 @@ from venire.tools.arrays import Floats
 def right_shares(posteriors: ArrayLike, truth: ArrayLike) -> Floats:
     """How right the verdict on each item is: 1, 0, or 1/t in a tie of t classes.
 
-    Parameters
-    ----------
-    posteriors : array, items x classes
-        The probability of each class for each item.
-    truth : array of items
-        The index of the right class; an index outside the columns is never right.
+    `truth` is the index of the right class; one outside the columns is never right.
 
-    Examples
-    --------
     >>> right_shares([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]], [0, 0, 0]).tolist()
     [1.0, 0.5, 0.0]
     """

@@ -1,4 +1,16 @@
-"""Online Learn, the paper's Algorithm 3: a spectral start, then EM on the one-coin model."""
+r"""Online Learn, the paper's Algorithm 3: a spectral start, then EM on the one-coin model.
+
+Under that model two labelers agree with probability 1/K + K/(K-1) (p_a - 1/K)(p_b - 1/K), for any
+class frequencies, so the *agreement moment*
+
+    N_ab = (K-1)/K * (share of co-labelled items on which a and b agree - 1/K)
+
+estimates (p_a - 1/K)(p_b - 1/K), and any two partners m, m' of labeler i give
+
+    p_i = 1/K ± sqrt( N_im * N_im' / N_mm' ).
+
+Only items that both have labelled count, so the labels may be complete or partial.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY, BaseEstimator, Monitor
@@ -17,17 +29,234 @@ from venire.estimators.gold import (
     Gold,
     Soft,
     check_class_prior,
+    class_shares,
     fixed_counts,
     known_classes,
     settled,
     without_gold,
 )
 from venire.estimators.passes import count_pass, one_coin_pass, pair_pass, share_pass
-from venire.estimators.spectral import MIN_OVERLAP, SignRule, rank_one_start, spectral_start
-from venire.labels import LabelTable
-from venire.labels.partitions import Table
+from venire.labels import Codes, LabelTable
+from venire.labels.partitions import Table, total
 from venire.labels.sources import as_labels
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, Ints
+from venire.tools.compiling import threaded
+
+
+@threaded()
+def best_triples(first: Ints, second: Ints, known: NDArray[np.bool_]) -> Ints:
+    """The index of the first pair that each labeler completes to a triple; -1: there is none.
+
+    `first` and `second` list the pairs, best first; `known[a, b]`: their moment is defined.
+    """
+    found = np.full(known.shape[0], -1, dtype=np.int64)
+    for i in range(known.shape[0]):
+        for j in range(first.size):
+            a, b = first[j], second[j]
+            if a != i and b != i and known[i, a] and known[i, b]:
+                found[i] = j
+                break
+    return found
+
+
+@threaded()
+def count_pairs(start: Ints, labeler: Codes, said: Codes, agree: Floats, shared: Floats) -> None:
+    """Add up, for a <= b, the items that labelers a and b both labelled, and alike."""
+    for i in range(start.size - 1):
+        for e in range(start[i], start[i + 1]):
+            a, k = labeler[e], said[e]
+            for f in range(e, start[i + 1]):
+                shared[a, labeler[f]] += 1.0
+                if said[f] == k:
+                    agree[a, labeler[f]] += 1.0
+
+
+SignRule = Literal["fixed", "literal"]
+
+#: A start goes at most this share of the way from chance to never wrong, or never right. EM
+#: cannot leave an exact 0 or 1, and one labeler considered infallible dominates the others: of 500
+#: learning phases of five items (the paper's panel) it ended with wrong verdicts in 62 with a share
+#: of 0.98, in 17 with 0.8.
+REACH: Final = 0.8
+
+#: Two labelers with fewer items in common say too little about each other.
+MIN_OVERLAP: Final = 10
+
+
+def agreement_moments(table: Table, min_overlap: int = MIN_OVERLAP) -> Floats:
+    """The matrix N_ab of agreement moments, NaN for labelers with too few items in common.
+
+    A moment is defined when the two share at least `min_overlap` items; where no pair of the table
+    shares that many, when they share as many as the best pair does. In a complete table all pairs
+    share all items, so all moments are defined.
+
+    >>> N = agreement_moments(LabelTable.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]]))
+    >>> N.tolist()
+    [[0.25, 0.125, 0.125], [0.125, 0.25, 0.0], [0.125, 0.0, 0.25]]
+    """
+    if min_overlap < 1:
+        raise InputError(f"got min_overlap={min_overlap!r}, expected a whole number above 0")
+    K = len(table.classes)
+    agree, shared = pair_counts(table)
+    off_diagonal = shared[~np.eye(len(table.labelers), dtype=np.bool_)]
+    enough = max(1, min(min_overlap, off_diagonal.max(initial=0)))
+    share = np.full_like(agree, np.nan)
+    np.divide(agree, shared, out=share, where=shared >= enough)
+    moments: Floats = (K - 1) / K * (share - 1 / K)
+    return moments
+
+
+def pair_counts(table: Table) -> tuple[Floats, Floats]:
+    """For all pairs of labelers, on how many items they agree, and how many both labelled.
+
+    >>> agree, shared = pair_counts(LabelTable.from_matrix([[0, 0], [1, 0], [1, -1]]))
+    >>> agree.tolist(), shared.tolist()
+    ([[3.0, 1.0], [1.0, 2.0]], [[3.0, 2.0], [2.0, 2.0]])
+    """
+    agree, shared = total(table, _ordered_pairs)
+    upper = np.triu_indices(len(table.labelers), 1)
+    for counts in (agree, shared):
+        counts.T[upper] = counts[upper]
+    return agree, shared
+
+
+def _ordered_pairs(table: LabelTable) -> tuple[Floats, Floats]:
+    """The counts of the pairs a <= b."""
+    n = len(table.labelers)
+    agree, shared = np.zeros((n, n)), np.zeros((n, n))
+    count_pairs(table.start, table.labeler, table.said, agree, shared)
+    return agree, shared
+
+
+def spectral_start(
+    table: Table,
+    *,
+    min_overlap: int = MIN_OVERLAP,
+    sign_rule: SignRule = "fixed",
+    reach: float = REACH,
+) -> Floats:
+    r"""Competences from agreement alone (Algorithm 3, Online Learn, lines 2 and 3).
+
+        p_i = 1/K + sign(N_{i m_1}) sqrt( N_{i m_i} N_{i m'_i} / N_{m_i m'_i} )
+
+    where (m_i, m'_i) is the pair of largest abs(N) that leaves out i and whose three moments
+    with i are defined; of equal pairs the one that comes first in the table. The sign is
+    anchored on m_1, the partner of the first labeler that has a pair. Then, since the
+    labels cannot distinguish a panel from its mirror image, all p become 2/K - p if their mean is
+    *below* 1/K. What the paper leaves open:
+
+    - a negative radicand, or N_{m_i m'_i} = 0, says nothing: chance, p = 1/K;
+    - a labeler with too few items in common with the anchor takes its sign from its m_i;
+    - a labeler without a pair gets the mean of the others;
+    - if there is no pair at all (two labelers or fewer), or all others are at chance, from
+      where EM could not move, everybody gets (1 + 1/K) / 2: EM then starts from majority.
+
+    Parameters
+    ----------
+    table : LabelTable or Partitions
+        Complete or partial labels of any K.
+    min_overlap : int
+        See `agreement_moments`.
+    sign_rule : "fixed" or "literal"
+        "literal" flips when the mean is *at least* 1/K, as printed in line 3. It inverts every
+        good panel, and exists for the test that shows this.
+    reach : float
+        The result is brought into [1/K - reach * 1/K, 1/K + reach * (1 - 1/K)]: for two
+        classes and the default of 0.8 that is [0.1, 0.9]. The paper has no such limit, and
+        then a start may lie outside [0, 1] (docs/errata.md, 9).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(20_000, 1))
+    >>> said = np.where(rng.random((20_000, 4)) < [0.9, 0.8, 0.7, 0.4], truth, 1 - truth)
+    >>> spectral_start(LabelTable.from_matrix(said), reach=0.98).round(2).tolist()
+    [0.89, 0.8, 0.7, 0.4]
+    """
+    if sign_rule not in ("fixed", "literal"):
+        raise UnknownName("sign rule", sign_rule, ("fixed", "literal"))
+    chance = 1 / len(table.classes)
+    edge = _signed_edges(agreement_moments(table, min_overlap))
+    known = ~np.isnan(edge)
+    if not edge[known].any():
+        return np.full(edge.size, (1 + chance) / 2)
+    mean = edge[known].mean()
+    if mean < 0 if sign_rule == "fixed" else mean >= 0:
+        edge, mean = -edge, -mean
+    edge[~known] = mean
+    return chance + edge.clip(-reach * chance, reach * (1 - chance))
+
+
+def _signed_edges(moments: Floats) -> Floats:
+    """The estimate of p_i - 1/K of each labeler, up to one sign for all; NaN without a pair."""
+    m, other = _partners(moments)
+    paired = np.flatnonzero(m >= 0)
+    edge = np.full(len(moments), np.nan)
+    if not paired.size:
+        return edge
+    m, other = m[paired], other[paired]
+    radicand = np.zeros(paired.size)
+    between = moments[m, other]
+    product = moments[paired, m] * moments[paired, other]
+    np.divide(product, between, out=radicand, where=between != 0)
+    to_anchor = np.sign(moments[:, m[0]])
+    of_partner = np.nan_to_num(to_anchor[m], nan=1.0)
+    sign = to_anchor[paired]
+    sign = np.where(np.isnan(sign), np.sign(moments[paired, m]) * of_partner, sign)
+    edge[paired] = sign * np.sqrt(np.maximum(radicand, 0.0))
+    return edge
+
+
+def _partners(moments: Floats) -> tuple[Ints, Ints]:
+    """The pair (m_i, m'_i) of each labeler, -1 where there is none."""
+    known = ~np.isnan(moments)
+    first, second = np.nonzero(np.triu(known, 1))
+    order = np.argsort(-np.abs(moments[first, second]), kind="stable")
+    first, second = first[order], second[order]
+    pair = best_triples(first, second, known)
+    m, other = (np.append(side, -1)[pair] for side in (first, second))
+    return m, other
+
+
+#: Rounds of the fit; EM refines the result.
+_ROUNDS: Final = 50
+
+#: Pseudo-items for each labeler, with the agreement of an average labeler.
+_SHRINK: Final = 5.0
+
+
+def rank_one_start(table: Table, reach: float = REACH) -> Floats:
+    r"""Competences from the agreement of all pairs; see `spectral_start` for `reach`.
+
+    With r = (K p - 1) / (K - 1) the matrix of all pairs has rank one off its diagonal, and a pair
+    is weighed by the number n_ab of items that both have labelled:
+
+        minimise  sum over pairs a < b of n_ab (K/(K-1) (agreement of a and b - 1/K) - r_a r_b)**2
+
+    Each round solves for every labeler's r with the others fixed, and goes half of the way, so the
+    order of the labelers does not matter. A labeler who shares no item with anyone gets the mean of
+    the others. If the mean is below chance, all signs are flipped.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(20_000, 1))
+    >>> said = np.where(rng.random((20_000, 4)) < [0.9, 0.8, 0.7, 0.4], truth, 1 - truth)
+    >>> rank_one_start(LabelTable.from_matrix(said), reach=0.98).round(2).tolist()
+    [0.9, 0.8, 0.7, 0.39]
+    """
+    K = len(table.classes)
+    agree, shared = pair_counts(table)
+    np.fill_diagonal(agree, 0.0)
+    np.fill_diagonal(shared, 0.0)
+    excess = (K * agree - shared) / (K - 1)
+    mean = np.sqrt(max(excess.sum() / max(shared.sum(), 1.0), 1e-4))
+    r = np.full(len(agree), mean)
+    for _ in range(_ROUNDS):
+        better = (excess @ r + _SHRINK * mean**3) / (shared @ r**2 + _SHRINK * mean**2)
+        r = (r + better.clip(-1.0, 1.0)) / 2
+    if r[shared.any(axis=1)].sum() < 0:
+        r = -r
+    low = -1 / (K - 1)
+    return np.asarray((1 + (K - 1) * r.clip(reach * low, reach)) / K)
 
 
 class Hits(NamedTuple):
@@ -35,6 +264,9 @@ class Hits(NamedTuple):
 
     items: Floats
     right: Floats
+
+    def plus(self, other: Hits) -> Hits:
+        return Hits(self.items + other.items, self.right + other.right)
 
 
 class CoinModel(Model):
@@ -195,21 +427,13 @@ class OneCoin(BaseEstimator):
     threads: int | None = None
 
     def fit(self, labels: Any, gold: Gold | None = None) -> Self:
-        """Learn the competences and the posteriors of the items.
-
-        Parameters
-        ----------
-        labels
-            Complete or partial labels of any K: anything that `venire.as_table` takes.
-        gold : mapping of item to class, optional
-            Items whose class is known: their posterior is 1 for it.
-        """
+        """Learn the competences, and the posteriors of items of unknown class."""
         table = as_labels(labels)
         known = known_classes(table, gold)
         open_items = without_gold(table, known)
         fixed = fixed_counts(table, known)
         with model_of(CoinModel, open_items, self.threads) as model:
-            what = _Likelihood(model, self, _gold_hits(fixed))
+            what = _Likelihood(model, self, fixed)
             found, monitor = self._highest(what, self._starts(what, table))
             found = self._check_mirror(what, found, monitor)
             log_likelihood, posteriors = what.conclude(found)
@@ -224,40 +448,37 @@ class OneCoin(BaseEstimator):
             monitor=monitor,
         )
 
-    def learns_priors(self) -> bool:
-        return isinstance(self.class_prior, str) and self.class_prior == "learned"
-
     def coin_prior(self) -> tuple[float, float] | None:
         """The pseudo-labels that intervals use, right and wrong."""
         # the default prior stabilises the fit; intervals have their own
         return _check_prior(None if self.prior == CAUTIOUS else self.prior)
 
-    def _starts(self, what: _Likelihood, table: Table) -> list[Floats]:
+    def _starts(self, what: _Likelihood, table: Table) -> list[_Found]:
         """The starts to try; of equally good results the first is kept."""
-        n, chance = len(table.labelers), 1 / len(table.classes)
+        n = len(table.labelers)
         if not isinstance(self.start, str):
-            return [_check_start(self.start, n)]
+            return [what.at(_check_start(self.start, n))]
         if self.start not in get_args(Start):
             raise UnknownName("start", self.start, get_args(Start))
+        alike = what.at(np.full(n, (1 + 1 / len(table.classes)) / 2))
         if self.start == "votes":
-            return [what.maximise(what.at(np.full(n, (1 + chance) / 2)), what.shares()).competences]
+            return [what.maximise(alike, what.shares())]
         if self.start == "rank-one":
-            return [rank_one_start(table)]
+            return [what.at(rank_one_start(table))]
         starts = []
         if self.start != "majority":
             overlap, rule = self.min_overlap, self.sign_rule
-            starts.append(spectral_start(table, min_overlap=overlap, sign_rule=rule))
+            starts.append(what.at(spectral_start(table, min_overlap=overlap, sign_rule=rule)))
         if self.start != "spectral":
-            starts.append(np.full(n, (1 + chance) / 2))
+            starts.append(alike)
         return starts
 
-    def _highest(self, what: _Likelihood, starts: list[Floats]) -> tuple[_Found, Monitor]:
+    def _highest(self, what: _Likelihood, starts: list[_Found]) -> tuple[_Found, Monitor]:
         """Run EM from every start; the best result and the history of its iterations."""
         ends = []
         for start in starts:
             monitor = Monitor(self.tol, self.max_iter)
-            found = what.at(start.clip(TINY, 1 - TINY), votes=_is(self.start, "votes"))
-            ends.append((self._climb(what, found, monitor), monitor))
+            ends.append((self._climb(what, start, monitor), monitor))
         return max(ends, key=lambda end: what.objective(end[0])) if len(ends) > 1 else ends[0]
 
     def _climb(self, what: _Likelihood, found: _Found, monitor: Monitor) -> _Found:
@@ -307,28 +528,27 @@ class _Found(NamedTuple):
 class _Likelihood:
     """The one-coin likelihood of a table, with prior and gold: its E step and its M step."""
 
-    def __init__(self, model: CoinModel, how: OneCoin, gold: _Gold) -> None:
-        self.model, self.classes, self.gold = model, model.classes, gold
+    def __init__(self, model: CoinModel, how: OneCoin, fixed: Soft) -> None:
+        self.model, self.classes = model, model.classes
+        self.gold = Hits(fixed.items, np.einsum("mkk->m", fixed.labels))
+        self.gold_given = fixed.labels.sum(axis=(1, 2))
         self.prior = _check_prior(how.prior)
-        self.given = model.given + gold.given
+        self.given = model.given + self.gold_given
         self.fixed_priors = check_class_prior(how.class_prior, model.classes)
         self.item_pseudo = 1.0 if how.prior is not None and self.fixed_priors is None else 0.0
 
-    def at(self, p: Floats, votes: bool = False) -> _Found:
+    def at(self, p: Floats) -> _Found:
         """Competences with the class prior to start from."""
-        if self.fixed_priors is not None:
-            return _Found(p, self.fixed_priors)
-        uniform = _Found(p, np.full(self.classes, 1 / self.classes))
-        return _Found(p, self.maximise(uniform, self.shares()).priors) if votes else uniform
+        uniform = np.full(self.classes, 1 / self.classes)
+        priors = uniform if self.fixed_priors is None else self.fixed_priors
+        return _Found(p.clip(TINY, 1 - TINY), priors)
 
     def shares(self) -> Hits:
-        items, right = self.model.shares()
-        return Hits(items + self.gold.items, right + self.gold.right)
+        return self.model.shares().plus(self.gold)
 
     def expect(self, found: _Found) -> tuple[float, Hits]:
-        total, (items, right) = self.model.expect(*found)
-        counts = Hits(items + self.gold.items, right + self.gold.right)
-        return total + self._of_gold(found), counts
+        total, hits = self.model.expect(*found)
+        return total + self._of_gold(found), hits.plus(self.gold)
 
     def conclude(self, found: _Found) -> tuple[float, Any]:
         total, _, posteriors = self.model.conclude(*found)
@@ -336,10 +556,10 @@ class _Likelihood:
 
     def _of_gold(self, found: _Found) -> float:
         p, gold = found.competences, self.gold
-        if not gold.given.any():
+        if not self.gold_given.any():
             return 0.0
         log_wrong = np.log1p(-p) - np.log(self.classes - 1)
-        labels = float(gold.right @ np.log(p) + (gold.given - gold.right) @ log_wrong)
+        labels = float(gold.right @ np.log(p) + (self.gold_given - gold.right) @ log_wrong)
         return labels + float(gold.items @ np.log(found.priors))
 
     def maximise(self, found: _Found, hits: Hits) -> _Found:
@@ -348,10 +568,7 @@ class _Likelihood:
         total = self.given + (a + b)
         better = found.competences.copy()
         np.divide(hits.right + a, total, out=better, where=total > 0)
-        priors = self.fixed_priors
-        if priors is None:
-            items = hits.items + self.item_pseudo
-            priors = (items / items.sum()).clip(TINY, 1.0)
+        priors = class_shares(hits.items, self.item_pseudo, self.fixed_priors)
         return _Found(better.clip(TINY, 1 - TINY), priors)
 
     def objective(self, found: _Found) -> float:
@@ -363,23 +580,6 @@ class _Likelihood:
         p = found.competences
         total = float((a * np.log(p) + b * np.log1p(-p)).sum()) if a or b else 0.0
         return total + self.item_pseudo * float(np.log(found.priors).sum())
-
-
-class _Gold(NamedTuple):
-    """The counts of gold items."""
-
-    items: Floats
-    right: Floats
-    given: Floats
-
-
-def _gold_hits(fixed: Soft) -> _Gold:
-    right = np.einsum("mkk->m", fixed.labels)
-    return _Gold(fixed.items, right, fixed.labels.sum(axis=(1, 2)))
-
-
-def _is(start: object, name: str) -> bool:
-    return isinstance(start, str) and start == name
 
 
 def _check_start(start: ArrayLike, labelers: int) -> Floats:

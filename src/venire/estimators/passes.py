@@ -19,11 +19,11 @@ The compiled loops of aggregation: votes, soft counts, and what errors have in c
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from venire.labels import Codes
 from venire.tools import arrays
 from venire.tools.arrays import GOLDEN, Floats, Ints
 from venire.tools.compiling import inlined, threaded
@@ -112,8 +112,6 @@ def odds_shares(x: Floats, bits: Ints, grown: Floats, size: int) -> float:
         p0 *= grown[j]
     return exponents * _LN2 + (math.log(p0) + math.log(p1)) + (math.log(p2) + math.log(p3))
 
-
-Codes = NDArray[np.integer[Any]]
 
 #: Items with at most this many labels use products instead of logarithms.
 SHORT: Final = 16

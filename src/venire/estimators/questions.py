@@ -1,6 +1,6 @@
 r"""Which items an expert should see: those whose truth tells most about which explanation holds.
 
-Labels alone leave several explanations open (`venire.estimators.truth.mixture`). With w_c their
+Labels alone leave several explanations open (`venire.estimators.mixture`). With w_c their
 weights by the gold so far, and p_c what each says of an item, its truth tells
 
     H( sum_c w_c p_c ) - sum_c w_c H( p_c )
@@ -28,8 +28,8 @@ from venire.errors import InputError
 from venire.estimators.auto import Auto
 from venire.estimators.dependence import Families
 from venire.estimators.gold import Gold, known_classes
-from venire.estimators.truth.mixture import Mixture, candidate_rows, gold_sample, weighed
-from venire.estimators.truth.teaching import explanations
+from venire.estimators.mixture import Mixture, candidate_rows, gold_sample, weighed
+from venire.estimators.teaching import explanations
 from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table
 from venire.tools.arrays import Floats, Ints

@@ -31,6 +31,7 @@ hardly agree beyond chance, EM must also fit them better than it fits noise (`be
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -422,8 +423,7 @@ def _dealt(table: LabelTable, seed: int) -> LabelTable:
     given, taken = (np.lexsort((label_draws(table, s), table.labeler)) for s in (seed, seed + 2))
     said = table.said.copy()
     said[taken] = table.said[given]
-    names = table.items, table.labelers, table.classes
-    return LabelTable.from_codes(table.item, table.labeler, said, *names)
+    return replace(table, said=said)
 
 
 class Pairs(NamedTuple):
@@ -486,5 +486,4 @@ def _drawn(table: LabelTable, fitted: DawidSkene, seed: int) -> LabelTable:
     truth = (item_draws(table, seed)[:, None] > shares).sum(axis=1)
     rows = fitted.confusions_.cumsum(axis=2)[table.labeler, truth[table.item]]
     said = (label_draws(table, seed)[:, None] > rows[:, :-1]).sum(axis=1)
-    names = table.items, table.labelers, table.classes
-    return LabelTable.from_codes(table.item, table.labeler, said, *names)
+    return replace(table, said=said.astype(table.said.dtype))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.base import TIE, BaseEstimator, Monitor
 from venire.estimators.gold import Gold, gold_votes, shares_by
-from venire.estimators.passes import agreement_pass, count_labels, vote_pass
+from venire.estimators.passes import agreement_pass, count_labels
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, labels_given, total
 from venire.labels.sources import as_labels
@@ -21,12 +21,10 @@ from venire.tools.arrays import Floats
 PANEL_LABELS: Final = 2.0
 
 
-def implied_confusions(
-    table: Table, posteriors: Floats | Spread, pseudo: float = PANEL_LABELS
-) -> Floats:
+def implied_confusions(table: Table, posteriors: Floats | Spread) -> Floats:
     r"""The confusion matrices that posteriors imply, labelers x K (truth) x K (said).
 
-        P_mkl  ~  pseudo * C_kl + sum of q_sk over the items s of which m said l
+        P_mkl  ~  2 C_kl + sum of q_sk over the items s of which m said l
 
     where row k of C is how the whole panel labels items of class k.
 
@@ -37,7 +35,7 @@ def implied_confusions(
     """
     counts: Floats = total(table, soft_counts, posteriors)
     panel = counts.sum(axis=0) + 0.1 + np.eye(len(table.classes)) * 0.5
-    counts = counts + pseudo * panel / panel.sum(axis=1, keepdims=True)
+    counts = counts + PANEL_LABELS * panel / panel.sum(axis=1, keepdims=True)
     return np.asarray(counts / counts.sum(axis=2, keepdims=True))
 
 
@@ -122,9 +120,7 @@ def vote_shares(table: LabelTable) -> Floats:
     >>> vote_shares(LabelTable.from_matrix([[0, 0, 1, 1], [1, 1, 1, 0]])).tolist()
     [[0.5, 0.5], [0.25, 0.75]]
     """
-    shares = np.empty((len(table.items), len(table.classes)))
-    vote_pass(table.start, table.labeler, table.said, np.ones(len(table.labelers)), shares)
-    return shares
+    return shares_by(table, np.ones(len(table.labelers)), None)
 
 
 def posterior_mass(table: LabelTable, posteriors: Floats) -> tuple[int, int, Floats]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from venire.audits import Drawn
-from venire.audits.sampling import Asked
+from venire.audits.audit import Asked
 from venire.errors import FileError
 from venire.files.results import Output
 from venire.labels.sources.columns import Coded

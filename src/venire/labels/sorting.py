@@ -7,15 +7,11 @@ ones only.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from venire.labels.table import Codes
 from venire.tools.arrays import Ints
 from venire.tools.compiling import threaded
-
-Codes = NDArray[np.integer[Any]]
 
 
 @threaded()

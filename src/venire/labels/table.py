@@ -9,7 +9,7 @@ Parts of a table: some of its labels, or those of some of its items.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -161,8 +161,8 @@ class LabelTable:
             )
         drop = twice + (repeats == "first")
         start = self.start - np.searchsorted(drop, self.start)
-        names = self.items, self.labelers, self.classes
-        return LabelTable(*names, start, np.delete(self.labeler, drop), np.delete(self.said, drop))
+        labeler, said = np.delete(self.labeler, drop), np.delete(self.said, drop)
+        return replace(self, start=start, labeler=labeler, said=said)
 
 
 def _check(classes: Names, repeats: str, fewest: int) -> None:
@@ -226,8 +226,7 @@ def keep_labels(table: LabelTable, keep: NDArray[np.bool_]) -> LabelTable:
     if keep.all():
         return table
     start = np.concatenate([[0], np.cumsum(keep)])[table.start]
-    names = table.items, table.labelers, table.classes
-    return LabelTable(*names, start, table.labeler[keep], table.said[keep])
+    return replace(table, start=start, labeler=table.labeler[keep], said=table.said[keep])
 
 
 def keep_items(table: LabelTable, keep: NDArray[np.bool_]) -> LabelTable:
@@ -281,8 +280,7 @@ def drop_empty(table: LabelTable) -> LabelTable:
     named = table.items
     picked = (named[i] for i in places.tolist())
     names = named[places] if isinstance(named, np.ndarray) else tuple(picked)
-    start = np.append(table.start[places], table.start[-1])
-    return LabelTable(names, table.labelers, table.classes, start, table.labeler, table.said)
+    return replace(table, items=names, start=np.append(table.start[places], table.start[-1]))
 
 
 def slice_items(table: LabelTable, first: int, last: int) -> LabelTable:

@@ -31,25 +31,6 @@ from numpy.typing import ArrayLike
 from venire.errors import InputError
 from venire.tools.arrays import Floats
 
-__all__ = [
-    "RHO",
-    "accuracy",
-    "accuracy_lower_bound",
-    "accuracy_upper_bound",
-    "clamp_competence",
-    "clamp_confusions",
-    "confusion_evidence",
-    "evidence",
-    "log_likelihoods",
-    "on_grid",
-    "one_coin",
-    "pair_evidence",
-    "posterior",
-    "verdict",
-    "vote_weight",
-]
-
-
 #: The lowest error rate that is believed: once in a million labels.
 RHO: Final = 1e-6
 

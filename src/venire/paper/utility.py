@@ -21,8 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-__all__ = ["earned", "f", "gain", "reach", "realised_utility", "residual", "true_utility", "u"]
-
 
 def residual(weight: float, evidence: float) -> float:
     """What is left to gain of an item: w_s exp(-E_s), to 40 significant bits.

@@ -81,8 +81,7 @@ def dialect_of(path: PathOrAddress) -> Dialect:
     try:
         start = _start(path)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
+        raise FileError.unreadable(path, error) from None
     refuse_binary(path, start)
     encoding = _encoding(path, start)
     text = start.decode(encoding, errors="ignore")
@@ -230,8 +229,7 @@ def _opened(path: PathOrAddress) -> Iterator[Iterator[tuple[int, list[str]]]]:
         message = "this is not UTF-8 text: save the file as CSV in UTF-8"
         raise FileError(path, _undecodable_line(path), message) from None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
+        raise FileError.unreadable(path, error) from None
 
 
 def _records(path: PathOrAddress, reader: Any, above: int) -> Iterator[tuple[int, list[str]]]:

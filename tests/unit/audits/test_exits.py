@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import beta
 
-from venire.audits.exits import MULTIPLES, exit_guarantee, most_wrong, thresholds
+from venire.audits.guarantees import MULTIPLES, exit_guarantee, most_wrong, thresholds
 from venire.errors import InputError
 
 Array = NDArray[Any]

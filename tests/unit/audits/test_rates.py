@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from venire.audits.audit import cells_of, draw_for_rate, merged
 from venire.audits.rates import (
     Rate,
     Sample,
@@ -19,7 +20,6 @@ from venire.audits.rates import (
     share_of,
     win_rate,
 )
-from venire.audits.sampling import cells_of, draw_for_rate, merged
 from venire.errors import InputError
 
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from venire.cli import main
-from venire.paper.learning_length import plan
+from venire.paper.lemmas import plan
 
 COMPETENCES = [0.9, 0.85, 0.8, 0.75]
 

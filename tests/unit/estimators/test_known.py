@@ -64,7 +64,7 @@ def test_results_before_fit_say_so() -> None:
 def test_needs_neither_numba_nor_scipy() -> None:
     code = (
         "import sys; from venire.estimators import Known;"
-        "from venire.paper.learning_length import plan; import venire.paper.lemmas;"
+        "import venire.paper.lemmas;"
         "print([m for m in ('numba', 'scipy') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

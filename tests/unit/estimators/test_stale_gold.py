@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency
 
 from tests.marks import examples
 from venire.estimators import Auto
-from venire.estimators.truth.teaching import another_mix
+from venire.estimators.teaching import another_mix
 from venire.labels import LabelTable
 
 

@@ -14,10 +14,9 @@ from scipy.optimize import minimize
 
 from venire.errors import InputError
 from venire.estimators import Auto
-from venire.estimators.truth import calibration
-from venire.estimators.truth import mixture as module
-from venire.estimators.truth.logit import fit_logit
-from venire.estimators.truth.mixture import mixture_by_gold
+from venire.estimators import gold as calibration
+from venire.estimators import mixture as module
+from venire.estimators.mixture import fit_logit, mixture_by_gold
 from venire.labels import LabelTable
 from venire.tools.arrays import softmax
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from venire.errors import InputError
 from venire.paper import lemmas
 from venire.paper.accuracy import evidence
-from venire.paper.learning_length import plan
+from venire.paper.lemmas import plan
 from venire.tools.arrays import Floats
 
 PANEL = [0.9, 0.6, 0.8, 0.3]

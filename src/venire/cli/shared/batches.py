@@ -116,7 +116,7 @@ class Buying:
         self, known: KnownLabels, promise: Promise | None, tasks: Iterable[Any]
     ) -> dict[str, Any]:
         """What gold there is to learn from, after checks of all gold."""
-        from venire.estimators.truth.calibration import most_shown
+        from venire.estimators.gold import most_shown
 
         if promise is not None:
             promise.check(map(str, tasks), known)

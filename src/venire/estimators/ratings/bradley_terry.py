@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import Monitor, Parameters
-from venire.estimators.frames import Backend, frame_of
-from venire.labels.sources.truth import COMPARISON_COLUMNS, Comparisons, as_comparisons
+from venire.estimators.base import Monitor
+from venire.estimators.frames import Columns, Valued
+from venire.labels.sources.sheets import COMPARISON_COLUMNS
+from venire.labels.sources.truth import Comparisons, as_comparisons
 from venire.tools.arrays import Floats
 
 #: The start, the bounds and the tolerance of learning the spread.
@@ -30,7 +31,7 @@ _BLOCK: Final = 256
 
 
 @dataclass(eq=False)
-class BradleyTerry(Parameters):
+class BradleyTerry(Valued):
     r"""Scores of things from pairwise preferences of labelers of unequal quality.
 
     The crowd's Bradley-Terry model (Chen, Bennett, Collins-Thompson and Horvitz, *Pairwise ranking
@@ -135,28 +136,14 @@ class BradleyTerry(Parameters):
         if self.prior is not None and not (len(self.prior) == 2 and min(self.prior) > 0):
             raise InputError(f"got the prior {self.prior!r}, expected two numbers above 0, or None")
 
-    def to_frame(self, backend: Backend | None = None) -> Any:
-        """The scores as a dataframe, the best first.
+    def _size(self) -> str | None:
+        data: Comparisons | None = self.__dict__.get("data_")
+        if data is None:
+            return None
+        return f"{len(data.labeler):,} comparisons of {len(data.things):,} things"
 
-        The columns are thing, score, standard_error, comparisons, wins and group.
-        """
-        return frame_of(self.score_columns(), backend)
-
-    def skills_frame(self, backend: Backend | None = None) -> Any:
-        """The labelers as a dataframe: worker, comparisons, reliability."""
-        return frame_of(self.labeler_columns(), backend)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the best things, and the first labelers."""
-        from venire.estimators.frames import shown_tables
-
-        if "data_" not in self.__dict__:
-            return shown_tables(self)
-        size = f"{len(self.data_.labeler):,} comparisons of {len(self.data_.things):,} things"
-        return shown_tables(self, size, self.score_columns(), self.labeler_columns())
-
-    def score_columns(self) -> dict[str, list[Any]]:
-        """The columns of `to_frame`."""
+    def value_columns(self) -> Columns:
+        """The scores, the best first."""
         data, order = self.data_, np.argsort(-self._score, kind="stable")
         met, won = data.met_and_won()
         return {
@@ -168,8 +155,7 @@ class BradleyTerry(Parameters):
             "group": self._groups[order].tolist(),
         }
 
-    def labeler_columns(self) -> dict[str, list[Any]]:
-        """The columns of `skills_frame`."""
+    def labeler_columns(self) -> Columns:
         given = np.bincount(self.data_.labeler, minlength=len(self.data_.labelers))
         return {
             "worker": list(self.reliabilities_),

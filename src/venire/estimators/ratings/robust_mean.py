@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import Monitor, Parameters, three_arrays
-from venire.estimators.frames import Backend, frame_of
+from venire.estimators.base import Monitor, three_arrays
+from venire.estimators.frames import Columns, Valued
 from venire.labels import LabelTable
 from venire.labels.sources.truth import as_ratings
 from venire.tools.arrays import Floats
@@ -29,7 +29,7 @@ _LEAST: Final = 1e-6
 
 
 @dataclass(eq=False)
-class RobustMean(Parameters):
+class RobustMean(Valued):
     r"""The value of each item from numbers that labelers of unequal quality gave it.
 
     Labeler m gives item s
@@ -109,30 +109,19 @@ class RobustMean(Parameters):
         )
         return self
 
-    def to_frame(self, backend: Backend | None = None) -> Any:
-        """The values as a dataframe: task, value, standard_error, labels.
+    def _size(self) -> str | None:
+        table: LabelTable | None = self.__dict__.get("table_")
+        if table is None:
+            return None
+        return f"{len(table.said):,} ratings of {len(table.items):,} items"
+
+    def value_columns(self) -> Columns:
+        """The values, in the order of the items.
 
         >>> rows = [("a", "ann", 3.0), ("a", "bob", 5.0), ("b", "ann", 4.0), ("b", "bob", 6.0)]
         >>> list(RobustMean().fit(rows).to_frame("pandas"))
         ['task', 'value', 'standard_error', 'labels']
         """
-        return frame_of(self.value_columns(), backend)
-
-    def skills_frame(self, backend: Backend | None = None) -> Any:
-        """The labelers as a dataframe: worker, labels, bias, spread."""
-        return frame_of(self.labeler_columns(), backend)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the first values and labelers."""
-        from venire.estimators.frames import shown_tables
-
-        if "table_" not in self.__dict__:
-            return shown_tables(self)
-        size = f"{len(self.table_.said):,} ratings of {len(self.table_.items):,} items"
-        return shown_tables(self, size, self.value_columns(), self.labeler_columns())
-
-    def value_columns(self) -> dict[str, list[Any]]:
-        """The columns of `to_frame`."""
         return {
             "task": list(self.values_),
             "value": list(self.values_.values()),
@@ -140,8 +129,7 @@ class RobustMean(Parameters):
             "labels": np.diff(self.table_.start).tolist(),
         }
 
-    def labeler_columns(self) -> dict[str, list[Any]]:
-        """The columns of `skills_frame`."""
+    def labeler_columns(self) -> Columns:
         given = np.bincount(self.table_.labeler, minlength=len(self.table_.labelers))
         return {
             "worker": list(self.biases_),

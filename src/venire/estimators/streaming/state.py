@@ -458,23 +458,23 @@ def unpack(kind: type[S], arrays: dict[str, NDArray[Any]], path: str | Path = "a
 
 def pack(stream: Streaming) -> dict[str, NDArray[Any]]:
     """The stream as the arrays of its file; they are not copied."""
-    arrays: dict[str, NDArray[Any]] = {"labels": stream.state.labels}
-    if stream.state.looked is not None:
-        arrays |= {
-            "looked.confusions": stream.state.looked[0],
-            "looked.priors": stream.state.looked[1],
-        }
-    if stream.state.monitor is not None:
-        arrays |= {
-            f"drift.{n}": getattr(stream.state.monitor, n) for n in stream.state.monitor.arrays()
-        }
-    classes = max(2, len(stream.state.classes))
-    arrays["finals"] = stream.state.finals.posteriors(stream.state.finals.of, classes)
+    state = stream.state
+    arrays: dict[str, NDArray[Any]] = {"labels": state.labels}
+    if state.looked is not None:
+        arrays |= {"looked.confusions": state.looked[0], "looked.priors": state.looked[1]}
+    if state.monitor is not None:
+        arrays |= {f"drift.{n}": getattr(state.monitor, n) for n in state.monitor.arrays()}
+    arrays["finals"] = state.finals.posteriors(state.finals.of, max(2, len(state.classes)))
     text = json.dumps(_header(stream), allow_nan=True).encode()
     return arrays | {"header": np.frombuffer(text, dtype=np.uint8)}
 
 
+#: The numbers of a state that a file has in its header.
+_COUNTERS: Final = ("known", "taken", "next_look")
+
+
 def _header(stream: Streaming) -> dict[str, Any]:
+    state = stream.state
     parameters = {f.name: _plain(getattr(stream, f.name)) for f in fields(stream)}
     for name in ("classes", "labelers"):
         given = getattr(stream, name)
@@ -483,16 +483,12 @@ def _header(stream: Streaming) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "parameters": parameters,
-        "classes": [_pack(name) for name in stream.state.classes],
-        "labelers": [_pack(name) for name in stream.state.labelers],
-        "items": [[_pack(name), number] for name, number in stream.state.items.items()],
-        "finals": [_pack(name) for name in stream.state.finals.of],
-        "gold": [[_pack(name), code] for name, code in stream.state.gold.items()],
-        "counters": {
-            "known": stream.state.known,
-            "taken": stream.state.taken,
-            "next_look": stream.state.next_look,
-        },
+        "classes": [_pack(name) for name in state.classes],
+        "labelers": [_pack(name) for name in state.labelers],
+        "items": [[_pack(name), number] for name, number in state.items.items()],
+        "finals": [_pack(name) for name in state.finals.of],
+        "gold": [[_pack(name), code] for name, code in state.gold.items()],
+        "counters": {name: getattr(state, name) for name in _COUNTERS},
     }
 
 
@@ -597,32 +593,30 @@ def _restore(kind: type[S], header: dict[str, Any], arrays: dict[str, NDArray[An
     state.items = {_unpack(packed): number for packed, number in header["items"]}
     state.gold = {_unpack(packed): code for packed, code in header.get("gold", ())}
     state.finals.add([_unpack(name) for name in header["finals"]], arrays["finals"])
-    counters = header["counters"]
-    state.known, state.taken = counters["known"], counters["taken"]
-    state.next_look = counters["next_look"]
+    for name in _COUNTERS:
+        setattr(state, name, header["counters"][name])
     stream.state = state
     return stream
 
 
 def _sound(stream: Streaming) -> bool:
     """Whether all indices are within bounds."""
-    labels, M, K = (
-        stream.state.labels,
-        len(stream.state.labelers),
-        max(2, len(stream.state.classes)),
-    )
+    state = stream.state
+    labels, M, K = state.labels, len(state.labelers), max(2, len(state.classes))
     if labels.dtype != np.int64 or labels.ndim != 2 or labels.shape[1] != 4:
         return False
     inside: list[Any] = [(labels[:, column] >= 0).all() for column in range(4)]
     inside += [(labels[:, 1] < M).all(), (labels[:, 2] < K).all()]
-    inside.append(np.isin(labels[:, 0], list(stream.state.items.values())).all())
-    inside.append(all(0 <= code < K for code in stream.state.gold.values()))
-    inside.append(all(number < stream.state.known for number in stream.state.items.values()))
-    if stream.state.looked is not None:
-        inside.append([a.shape for a in stream.state.looked[:2]] == [(M, K, K), (K,)])
-    if stream.state.monitor is not None:
-        fresh = DriftMonitor(2, stream.state.monitor.false_alarms)
+    inside += [
+        np.isin(labels[:, 0], list(state.items.values())).all(),
+        all(0 <= code < K for code in state.gold.values()),
+        all(number < state.known for number in state.items.values()),
+    ]
+    if state.looked is not None:
+        inside.append([a.shape for a in state.looked[:2]] == [(M, K, K), (K,)])
+    if state.monitor is not None:
+        fresh = DriftMonitor(2, state.monitor.false_alarms)
         fresh.expand(M)
-        pairs = ((getattr(stream.state.monitor, n), getattr(fresh, n)) for n in fresh.arrays())
+        pairs = ((getattr(state.monitor, n), getattr(fresh, n)) for n in fresh.arrays())
         inside += [a.shape == b.shape and a.dtype == b.dtype for a, b in pairs]
     return all(map(bool, inside))

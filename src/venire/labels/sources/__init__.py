@@ -5,31 +5,15 @@ things. `as_truth` does the same for what is known of the truth, `as_ordered` fo
 have an order, `as_ratings` for numbers and `as_comparisons` for comparisons of two things.
 """
 
-from __future__ import annotations
-
-from venire.labels.sources.build import COLUMNS, as_labels, as_table
-from venire.labels.sources.families import FAMILY_COLUMNS, as_families
-from venire.labels.sources.truth import (
-    COMPARISON_COLUMNS,
-    TRUTH_COLUMNS,
-    as_comparisons,
-    as_ordered,
-    as_ratings,
-    as_true_values,
-    as_truth,
-)
-
-__all__ = [
-    "COLUMNS",
-    "COMPARISON_COLUMNS",
-    "FAMILY_COLUMNS",
-    "TRUTH_COLUMNS",
-    "as_comparisons",
-    "as_families",
-    "as_labels",
-    "as_ordered",
-    "as_ratings",
-    "as_table",
-    "as_true_values",
-    "as_truth",
-]
+from venire.labels.sources.build import as_labels as as_labels
+from venire.labels.sources.build import as_table as as_table
+from venire.labels.sources.sheets import COLUMNS as COLUMNS
+from venire.labels.sources.sheets import COMPARISON_COLUMNS as COMPARISON_COLUMNS
+from venire.labels.sources.sheets import TRUTH_COLUMNS as TRUTH_COLUMNS
+from venire.labels.sources.truth import FAMILY_COLUMNS as FAMILY_COLUMNS
+from venire.labels.sources.truth import as_comparisons as as_comparisons
+from venire.labels.sources.truth import as_families as as_families
+from venire.labels.sources.truth import as_ordered as as_ordered
+from venire.labels.sources.truth import as_ratings as as_ratings
+from venire.labels.sources.truth import as_true_values as as_true_values
+from venire.labels.sources.truth import as_truth as as_truth

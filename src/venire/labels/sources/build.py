@@ -12,30 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from venire.errors import InputError
-from venire.labels import Codes, LabelTable, Names, Repeats
+from venire.labels import Codes, LabelTable, Names, Repeats, sort_key
 from venire.labels.partitions import Partitions, Table
 from venire.labels.sources.columns import Coded, Fault, NoRows, as_text, as_whole, coded, first_row
 from venire.labels.sources.files import is_path
 from venire.labels.sources.sheets import COLUMNS, Blame, Sheet, listed, read_sheet
 from venire.tools.addresses import located
 from venire.tools.csv_rows import number
-
-__all__ = [
-    "COLUMNS",
-    "Blame",
-    "Tell",
-    "alike",
-    "alike_words",
-    "as_batch",
-    "as_labels",
-    "as_table",
-    "coded_columns",
-    "coded_sheet",
-    "merged",
-    "merged_values",
-    "once_each",
-    "ordered_classes",
-]
 
 #: How booleans are written, and the numbers that they may stand for.
 _TRUTHS = {"true": 1.0, "false": 0.0}
@@ -444,7 +427,7 @@ def _by_class(
             None, f"{message}: is it the right column? For numbers use --numeric (RobustMean)"
         )
     if classes is None:
-        ordered = tuple(sorted(names, key=_by_size_or_text))
+        ordered = tuple(sorted(names, key=sort_key))
         _check_count(ordered, column, fewest)
     else:
         ordered = _declared(classes)
@@ -460,11 +443,6 @@ def _by_class(
             )
     moved = np.array([index[name] for name in names], np.int16)
     return Coded(moved[label.codes], ordered)
-
-
-def _by_size_or_text(name: Any) -> tuple[bool, Any]:
-    """Numbers before everything else, as in `LabelTable.from_rows`."""
-    return (False, name) if isinstance(name, int | float) else (True, str(name))
 
 
 def _declared(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:

@@ -69,6 +69,9 @@ OTHER: Final = (
 _FEW: Final = 30
 _SHARED: Final = 0.5
 
+#: Names of columns that an error lists.
+_LISTED: Final = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -108,17 +111,9 @@ def layout_of(
 ) -> Layout:
     """The layout of a table, or an error with the header, the guess and the option to write.
 
-    Parameters
-    ----------
-    names, sample
-        The header, and the first values of each column.
-    columns
-        What is looked for: (task, worker, label), or (task, label).
-    wide
-        Whether there is a column for each judge; otherwise that is found out.
+    Looked for are the `columns`, (task, worker, label) or (task, label); `wide` says that there is
+    a column for each judge, otherwise that is found out.
 
-    Examples
-    --------
     >>> rows = {"example_id": [1, 1], "annotator": ["a", "b"], "rating": [5, 4]}
     >>> layout_of(list(rows), rows, ("task", "worker", "label"), "labels").columns
     ('example_id', 'annotator', 'rating')
@@ -366,6 +361,6 @@ def _header(names: Sequence[str]) -> str:
     return f"the columns are {_listed(names)}"
 
 
-def _listed(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(str(name) or "(no name)" for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(str(name) or "(no name)" for name in names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"

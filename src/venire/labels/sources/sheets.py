@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
@@ -17,11 +18,13 @@ from typing import Any, Final
 import numpy as np
 
 from venire.errors import FileError, InputError, MissingExtra, VenireError
-from venire.labels.sources.columns import FRAMES, Coded, Fault, NoRows, as_whole, coded, columns_of
-from venire.labels.sources.exports import export_of, is_export
+from venire.labels.sources.columns import FRAMES, Coded, Fault, as_whole, coded, columns_of
 from venire.labels.sources.files import (
     NAN,
     FileColumns,
+    NoRowsInFile,
+    export_of,
+    is_export,
     is_json_lines,
     is_parquet,
     read_columns,
@@ -105,12 +108,8 @@ def resolved(path: PathOrAddress, columns: Sequence[str], what: str) -> tuple[st
     ...     resolved(file, TRUTH_COLUMNS, "verdicts")
     ('question', 'verdict')
     """
-    try:
+    with _in_file(path, 1 if is_text(path) else None):
         layout = _layout(*file_head(path), columns, what, False)
-    except FileError:
-        raise
-    except InputError as error:
-        raise FileError(path, 1 if is_text(path) else None, str(error)) from None
     return tuple(columns) if layout is None or layout.judges else layout.columns
 
 
@@ -247,7 +246,7 @@ def _file(path: PathOrAddress, columns: Sequence[str], what: str, wide: bool) ->
     if records is not None:
         kept, said = records
         if not kept:
-            raise NoRowsInRecords(path, None, f"the {what} have no rows, expected at least one")
+            raise NoRowsInFile(path, None, f"the {what} have no rows, expected at least one")
         with _in_file(path):
             sheet = read_sheet(kept, columns, what, wide)
         first = 2 if is_workbook(path) else 1
@@ -275,22 +274,15 @@ def _file(path: PathOrAddress, columns: Sequence[str], what: str, wide: bool) ->
     return Sheet(file.values, called, file.blame, said)
 
 
-class NoRowsInRecords(FileError, NoRows):
-    """A file of records has none."""
-
-
-class _in_file:  # noqa: N801 - it is used as a function
+@contextmanager
+def _in_file(path: PathOrAddress, line: int | None = None) -> Iterator[None]:
     """Errors about a table as errors about its file."""
-
-    def __init__(self, path: PathOrAddress, line: int | None = None) -> None:
-        self.path, self.line = path, line
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, InputError) and not isinstance(error, FileError):
-            raise FileError(self.path, self.line, str(error)) from None
+    try:
+        yield
+    except FileError:
+        raise
+    except InputError as error:
+        raise FileError(path, line, str(error)) from None
 
 
 def _blame_in(path: PathOrAddress, layout: Layout) -> Blame:
@@ -378,8 +370,7 @@ def _json(path: PathOrAddress) -> Any:
         message = f"not JSON ({error.msg.lower()}): one object a line is called .jsonl"
         raise FileError(path, None, message) from None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
+        raise FileError.unreadable(path, error) from None
 
 
 def _workbook(path: PathOrAddress) -> list[dict[str, Any]]:
@@ -406,8 +397,7 @@ def _workbook(path: PathOrAddress) -> list[dict[str, Any]]:
             ]
             book.close()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
+        raise FileError.unreadable(path, error) from None
     except Exception as error:  # openpyxl's own errors have no common base
         message = f"not a spreadsheet that can be read ({error}): save it as CSV"
         raise FileError(path, None, message) from None
@@ -430,9 +420,8 @@ def file_head(path: PathOrAddress) -> tuple[list[str], dict[str, list[Any]]]:
     if is_parquet(path):
         return _parquet_head(path)
     if is_json_lines(path):
-        return (lambda table: (list(table), table))(
-            _of_records([record for _, record in islice(read_records(path), _SAMPLE)])
-        )
+        table = _of_records([record for _, record in islice(read_records(path), _SAMPLE)])
+        return list(table), table
     names, rows = read_head(path, _SAMPLE)
     if not names:
         raise FileError(path, None, "the file is empty, expected a header and rows below it")

@@ -1,49 +1,42 @@
-"""What is known of the truth, classes in order, numbers and comparisons, of any form."""
+"""Of any form: the truth, classes in order, numbers, comparisons, and the families of labelers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.errors import InputError
+from venire.errors import FileError, InputError
 from venire.labels import LabelTable, Names, Repeats
 from venire.labels.partitions import Partitions, Table
 from venire.labels.sources.build import (
-    COLUMNS,
-    Blame,
     Tell,
     as_table,
     coded_columns,
     coded_sheet,
     once_each,
 )
-from venire.labels.sources.columns import Coded, first_row, like
-from venire.labels.sources.files import is_path
-from venire.labels.sources.sheets import COMPARISON_COLUMNS, TRUTH_COLUMNS
+from venire.labels.sources.columns import Coded, columns_of, first_row, like
+from venire.labels.sources.files import is_json_lines, is_parquet, is_path, read_columns
+from venire.labels.sources.headers import LABELER, role_names
+from venire.labels.sources.sheets import (
+    COLUMNS,
+    COMPARISON_COLUMNS,
+    TRUTH_COLUMNS,
+    Blame,
+    file_head,
+    has_header,
+    listed,
+)
+from venire.labels.table import slice_items
+from venire.tools.addresses import PathOrAddress, located, readable
 from venire.tools.arrays import Ints
-from venire.tools.csv_rows import number
-
-__all__ = [
-    "COMPARISON_COLUMNS",
-    "TIES",
-    "TRUTH_COLUMNS",
-    "Comparisons",
-    "as_comparisons",
-    "as_ordered",
-    "as_ratings",
-    "as_true_values",
-    "as_truth",
-    "by_size",
-    "coded_numbers",
-    "many_numbers",
-    "numbers_of",
-    "truth_of",
-]
-
+from venire.tools.csv_rows import number, read_rows
 
 #: What a winner is called where neither side won, here and in the tables of Chatbot Arena.
 TIES: Final = ("tie", "draw", "tie (bothbad)", "both_bad", "tie (inconsistent)")
@@ -180,8 +173,7 @@ def as_ratings(
             raise InputError(f"got the classes {list(labels.classes)[:5]}, expected numbers")
         order = np.argsort(numbers, kind="stable")
         moved = np.argsort(order)[labels.said].astype(np.int32)
-        names = labels.items, labels.labelers, numbers[order]
-        return LabelTable(*names, labels.start, labels.labeler, moved)
+        return replace(labels, classes=numbers[order], said=moved)
     made = coded_sheet(labels, columns, "labels", wide, False, tell)
     (task, worker, label), columns, blame = made
     values, codes = np.unique(coded_numbers(label, columns[2], blame), return_inverse=True)
@@ -258,9 +250,7 @@ def _moved(table: LabelTable, order: tuple[Hashable, ...]) -> LabelTable:
             f"got the order {list(order)}, expected each of the classes {list(table.classes)} once"
         )
     codes = np.array([place[name] for name in table.classes], table.said.dtype)
-    return LabelTable(
-        table.items, table.labelers, order, table.start, table.labeler, codes[table.said]
-    )
+    return replace(table, classes=order, said=codes[table.said])
 
 
 def as_truth(truth: Any, table: Table, columns: Sequence[str] = TRUTH_COLUMNS) -> Any:
@@ -313,10 +303,7 @@ def _spread_truth(truth: Any, table: Partitions, columns: Sequence[str]) -> Any:
 
 
 def _one_item(table: LabelTable, first: int) -> LabelTable:
-    start = table.start[: 2 if len(table.items) else 1]
-    labels = slice(0, int(start[-1]))
-    names = table.items[: len(start) - 1], table.labelers, table.classes
-    return LabelTable(*names, start, table.labeler[labels], table.said[labels])
+    return replace(slice_items(table, 0, 1), items=table.items[:1])
 
 
 def _looked_up(table: LabelTable, known: Mapping[Any, int]) -> NDArray[np.int64]:
@@ -390,3 +377,116 @@ def _contradiction(task: Coded, label: Coded) -> int | None:
     first[task.codes[::-1]] = label.codes[::-1]
     wrong = label.codes != first[task.codes]
     return int(np.argmax(wrong)) if wrong.any() else None
+
+
+#: What the columns are called in a table of labels.
+FAMILY_COLUMNS: Final = ("worker", "family")
+
+#: Where a row is, for an error, its labeler and its family.
+Row = tuple[int | None, Any, Any]
+
+
+def as_families(
+    labels: Any, table: Table, columns: Sequence[str] = FAMILY_COLUMNS
+) -> dict[Hashable, Hashable] | None:
+    """The family of each labeler of a table; None if the source has no such column.
+
+    Parameters
+    ----------
+    labels
+        A dataframe, a dict of columns, or the path or address of a CSV, Parquet or JSON Lines file:
+        the labels themselves, or a table of labelers and their families. An empty value is none.
+    table : LabelTable or Partitions
+        The labels as a table, whose labelers' names are used.
+    columns
+        What the columns of worker and family are called.
+
+    Examples
+    --------
+    >>> from venire.labels import LabelTable
+    >>> table = LabelTable.from_rows([("a", "x", "yes"), ("a", "y", "no"), ("a", "ann", "no")])
+    >>> as_families({"worker": ["x", "y", "ann"], "family": ["llama", "llama", None]}, table)
+    {'x': 'llama', 'y': 'llama'}
+    """
+    path = located(labels) if is_path(labels) else None
+    if path is not None:
+        columns = _called(path, columns)
+        if not columns:
+            return None
+    rows = _frame(labels, columns) if path is None else _file(path, columns)
+    if rows is None:
+        return None
+    found: dict[Any, Any] = {}
+    for line, name, family in rows:
+        family = None if family != family or family == "" else family  # nan
+        if found.setdefault(name, family) != family:
+            message = (
+                f"{columns[0]} {name!r} is of {columns[1]} {family!r}, and of {found[name]!r} in "
+                "a row above: expected one family for each, correct one of the rows"
+            )
+            raise InputError(message) if path is None else FileError(path, line, message)
+    names = found if path is None else like(found, table.labelers)
+    known, labelers = dict(zip(names, found.values(), strict=True)), set(table.labelers)
+    stranger = next((name for name in known if name not in labelers), None)
+    if stranger is not None:
+        message = (
+            f"got a family of {stranger!r}, who gave none of the labels, expected labelers such as "
+            f"{table.labelers[0]!r}: correct the name, or drop it"
+        )
+        raise InputError(message) if path is None else FileError(path, None, message)
+    return {name: family for name, family in known.items() if family is not None}
+
+
+def _called(path: PathOrAddress, columns: Sequence[str]) -> Sequence[str]:
+    """What the two columns are called; none if there is no column of families."""
+    if not has_header(path):
+        return ()
+    names, _ = file_head(path)
+    if columns[1].strip().lower() not in (str(name).strip().lower() for name in names):
+        return ()
+    if columns[0] != FAMILY_COLUMNS[0] or columns[0] in map(str.lower, names):
+        return columns
+    return (next(iter(role_names(names, LABELER)), columns[0]), columns[1])
+
+
+def _frame(source: Any, columns: Sequence[str]) -> Iterable[Row] | None:
+    if isinstance(source, Mapping):
+        names = list(source)
+    else:
+        names = list(getattr(source, "columns", ())) or []
+    if columns[1] not in map(str, names):
+        return None
+    pair = [listed(values) for values in columns_of(source, columns, "families")]
+    return zip(repeat(None), *pair, strict=False)
+
+
+def _file(path: PathOrAddress, columns: Sequence[str]) -> Iterator[Row] | None:
+    if is_parquet(path):
+        return _parquet(path, columns)
+    if is_json_lines(path):
+        return _json_lines(path, columns)
+    lower = [column.strip().lower() for column in columns]  # as headers are read
+    return ((line, row[0], row[1]) for line, row in read_rows(path, lower))
+
+
+def _parquet(path: PathOrAddress, columns: Sequence[str]) -> Iterator[Row] | None:
+    from pyarrow import parquet, table
+
+    with readable(path) as file:
+        if columns[1] not in parquet.read_schema(file).names:
+            return None
+    names = ["worker", "family"]
+    said = table(read_columns(path, columns, "labels").values, names=names)
+    pairs = said.group_by(names, use_threads=False).aggregate([]).to_pylist()
+    return ((None, *row.values()) for row in pairs)
+
+
+def _json_lines(path: PathOrAddress, columns: Sequence[str]) -> Iterator[Row] | None:
+    with path.open(encoding="utf-8-sig") as file:
+        if not any(columns[1] in text for text in file):  # quickly: most tables have no families
+            return None
+        file.seek(0)
+        records = [(n, json.loads(text)) for n, text in enumerate(file, 1) if text.strip()]
+    if not any(columns[1] in record for _, record in records):
+        return None
+    return ((n, one.get(columns[0]), one.get(columns[1])) for n, one in records)

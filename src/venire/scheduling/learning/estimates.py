@@ -46,6 +46,7 @@ from venire.estimators.auto import Auto, Basis
 from venire.estimators.base import BaseEstimator
 from venire.estimators.clones import STRENGTH, CloneGroup
 from venire.estimators.dependence import certainty, merge_clones
+from venire.estimators.gold import certainty_by_gold, without_own_gold
 from venire.estimators.screening import SHOWN_EXCESS
 from venire.estimators.streaming.drift import DriftMonitor
 from venire.estimators.streaming.state import (
@@ -59,7 +60,6 @@ from venire.estimators.streaming.state import (
     opinions,
     watch,
 )
-from venire.estimators.truth.calibration import certainty_by_gold, without_own_gold
 from venire.estimators.voices import N_TONES
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence, clamp_confusions, one_coin
@@ -79,7 +79,7 @@ class Guess(NamedTuple):
     """What is believed of the labelers: competences, and full matrices if there are any.
 
     `certainty` is the factor on the log-odds of verdicts (`estimators.calibration.certainty`), by
-    gold once there is some (`estimators.truth.calibration.certainty_by_gold`). `tones` are matrices
+    gold once there is some (`estimators.gold.certainty_by_gold`). `tones` are matrices
     by labeler and tone, if there are any tones.
     """
 

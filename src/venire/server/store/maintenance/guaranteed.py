@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from venire.audits.exits import ExitGuarantee, exit_guarantee
+from venire.audits.guarantees import ExitGuarantee, exit_guarantee
 from venire.model import ItemStatus
 from venire.server.store.base import Storage
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from venire.estimators.anchor import Anchored
 from venire.estimators.dawid_skene import DawidSkene
-from venire.estimators.truth.mixture import Mixture, mixed, mixture_by_gold
+from venire.estimators.mixture import Mixture, mixed, mixture_by_gold
 from venire.estimators.votes import MajorityVote
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total

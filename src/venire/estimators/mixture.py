@@ -19,7 +19,7 @@ evidence: the probability it gives to gold, averaged over its own parameters. So
 more parameters has no advantage.
 
 Posteriors are the weighted mean; how sure to be is learned from the posteriors that gold items have
-without their own gold (`venire.estimators.truth.calibration`).
+without their own gold (`venire.estimators.gold`).
 
 Gold items that were *asked* (`venire ask`) are those on which explanations differ, and not a random
 sample. They count for the weights of the candidates, with their evidence to the power of
@@ -27,6 +27,11 @@ ASKED_POWER; the class shares of the taught votes, and the calibration, are lear
 taught vote that learned from asked items knows contested items only. So the default decides where
 all aggregates agree and it is surer than on CONTESTED_SHARE of the asked items, until ENOUGH_GOLD
 items were drawn at random.
+
+**The regression** (`fit_logit`) has a prior of each weight. Class k of item i has the score
+z_ik = o_ik + sum_f x_ikf w_f, and the probability exp z_ik / sum_l exp z_il (McFadden's conditional
+logit: one weight for each feature, whatever the number of classes). Weights are normal a priori, so
+some tens of items can teach hundreds of them.
 """
 
 from __future__ import annotations
@@ -39,12 +44,108 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from venire.estimators.truth.calibration import Calibration, fitted_calibration
-from venire.estimators.truth.logit import Logit, fit_logit, log_sums
+from venire.estimators.gold import Calibration, fitted_calibration
 from venire.estimators.votes import soft_counts
 from venire.labels import LabelTable, Names
 from venire.labels.partitions import Table, each, pieces, total
 from venire.tools.arrays import Floats, Ints, softmax
+
+#: Newton steps; a handful is enough, since the penalised likelihood is concave.
+STEPS: Final = 50
+CLOSE: Final = 1e-9
+
+
+class Logit(NamedTuple):
+    """The most probable weights, the log-evidence of the model, and predictions for its own items.
+
+    `left_out` has, for each item, the probabilities by the weights that the other items give, to
+    one Newton step.
+    """
+
+    weights: Floats
+    evidence: float
+    left_out: Floats
+
+
+def fit_logit(features: Floats, offset: Floats, truth: Ints, mean: Floats, spread: Floats) -> Logit:
+    """Fit items x classes x features to the truth; weights are normal around `mean` a priori.
+
+    The evidence is Laplace's approximation.
+
+    >>> x = np.array([[[1.0], [0.0]], [[0.0], [1.0]], [[1.0], [0.0]]])
+    >>> found = fit_logit(x, np.zeros((3, 2)), np.array([0, 1, 0]), np.zeros(1), np.ones(1))
+    >>> found.weights.round(2).tolist(), round(found.evidence, 2)
+    ([0.88], -1.67)
+    >>> found.left_out[0].round(2).tolist()
+    [0.66, 0.34]
+    """
+    weights, precision = mean.astype(np.float64), spread**-2.0
+    height, z = _height(weights, features, offset, truth, mean, precision)
+    for _ in range(STEPS):
+        slope, curvature = _derivatives(z, features, truth, precision * (weights - mean), precision)
+        step = np.linalg.solve(curvature, slope)
+        for scale in 0.5 ** np.arange(20):
+            there = weights + scale * step
+            higher, scores = _height(there, features, offset, truth, mean, precision)
+            if higher >= height:
+                break
+        else:
+            break
+        gained, weights, height, z = higher - height, there, higher, scores
+        if gained < CLOSE:
+            break
+    _, curvature = _derivatives(z, features, truth, precision * (weights - mean), precision)
+    determinant = float(np.linalg.slogdet(curvature)[1])
+    evidence = height + (float(np.log(precision).sum()) - determinant) / 2
+    covariance = np.asarray(np.linalg.inv(curvature), np.float64)
+    return Logit(weights, evidence, _left_out(z, features, truth, covariance))
+
+
+def log_sums(values: Floats, axis: int) -> Floats:
+    """The logarithm of the sum of the exponentials along an axis.
+
+    >>> float(np.exp(log_sums(np.log([1.0, 3.0]), 0)).round(6))
+    4.0
+    """
+    top = values.max(axis=axis, keepdims=True)
+    found = np.log(np.exp(values - top).sum(axis=axis, keepdims=True)) + top
+    return np.asarray(found.squeeze(axis))
+
+
+def _height(
+    weights: Floats, features: Floats, offset: Floats, truth: Ints, mean: Floats, precision: Floats
+) -> tuple[float, Floats]:
+    """The log-likelihood with the prior, less its constant, and the scores."""
+    z = features @ weights + offset
+    likelihood = float((z[np.arange(len(truth)), truth] - log_sums(z, 1)).sum())
+    return likelihood - float((precision * (weights - mean) ** 2).sum()) / 2, z
+
+
+def _derivatives(
+    z: Floats, features: Floats, truth: Ints, pull: Floats, precision: Floats
+) -> tuple[Floats, Floats]:
+    """The gradient, and the negative of the second derivative."""
+    p = softmax(z)
+    centre = np.einsum("gk,gkf->gf", p, features)
+    slope = (features[np.arange(len(truth)), truth] - centre).sum(axis=0) - pull
+    rows = np.sqrt(p)[:, :, None] * (features - centre[:, None, :])
+    rows = rows.reshape(-1, features.shape[2])
+    return slope, rows.T @ rows + np.diag(precision)
+
+
+def _left_out(z: Floats, features: Floats, truth: Ints, covariance: Floats) -> Floats:
+    """Each item's probabilities without it: one Newton step from the weights of all.
+
+    Without item i the second derivative loses X_i' S_i X_i. With A = X_i C X_i' and the gradient
+    g_i of the item, Woodbury's identity turns the step into (I - A S_i)^-1 A g_i.
+    """
+    K = z.shape[1]
+    p, one = softmax(z), np.eye(K)
+    spread = np.einsum("gkf,fh,glh->gkl", features, covariance, features, optimize=True)
+    inner = one - spread @ (p[:, :, None] * (one - p[:, None, :]))
+    pull = spread @ (one[truth] - p)[:, :, None]
+    return softmax(z - np.linalg.solve(inner, pull)[:, :, 0])
+
 
 #: At most this number of gold items, evenly spread, is learned from: by then every weight is known,
 #: and a stream learns anew again and again.
@@ -98,31 +199,14 @@ DOUBT: Final = 0.01
 class Mixture:
     """What gold teaches: the candidates, their weights, and how sure to be.
 
-    Attributes
-    ----------
-    names : tuple
-        Of the aggregates; the first is the default.
-    weights : array
-        Of the aggregates, then of the two taught votes.
-    single : array
-        The weight of each labeler alone.
-    slopes : array
-        Of each aggregate, for log-posteriors as they are.
-    taught : tuple of arrays
-        Of each taught vote: weights of the aggregates, of the classes, of the labelers.
-    tables : array, labelers x K (said) x K (truth)
-        The probability of each class where a labeler said one.
-    calibration : Calibration
-        How sure to be.
-    gold : int
-        Gold items that were learned from.
-    right : float
-        Gold items whose verdict is right without their own gold.
-    asked : int
-        How many of them were asked, and not drawn.
-    contested : float or None
-        How sure the default is at most where taught votes know better than all aggregates; None if
-        they may speak everywhere.
+    `names` and `slopes` (for log-posteriors as they are) are those of the aggregates, the default
+    first; `weights` those of the aggregates, then of the two taught votes; `single` those of each
+    labeler alone. `taught` has of each taught vote the weights of aggregates, classes and labelers;
+    `tables` the probability of each class where a labeler said one, labelers x said x truth.
+
+    Of the `gold` items that were learned from `asked` were not drawn, and the verdicts on `right`
+    are right without their own gold. `contested` is how sure the default is at most where taught
+    votes know better than all aggregates; None if they may speak everywhere.
     """
 
     names: tuple[str, ...]
