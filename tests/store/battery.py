@@ -8,8 +8,7 @@ from tests.store.battery_history import check_history, everything, refused
 from venire.events import Arrived, Event, Observed
 from venire.model import Item, Label
 from venire.server.store import changes as c
-from venire.server.store.base import Storage
-from venire.server.store.codec import decode, encode
+from venire.server.store.log import decode, encode
 from venire.server.store.records import (
     ERASED,
     AlarmRow,
@@ -34,6 +33,7 @@ from venire.server.store.records import (
     StreamRow,
     WebhookRow,
 )
+from venire.server.store.sql.storage import Storage
 
 __all__ = ["check_storage", "everything"]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from venire.errors import StoreError
 from venire.server.store import changes as c
-from venire.server.store.base import Storage
 from venire.server.store.records import (
     ERASED,
     ArchivedRow,
@@ -25,6 +24,7 @@ from venire.server.store.records import (
     StreamRow,
     WebhookRow,
 )
+from venire.server.store.sql.storage import Storage
 
 __all__ = ["check_history", "everything", "refused"]
 

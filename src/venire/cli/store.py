@@ -104,7 +104,7 @@ def verify(
     deleted according to the audit trail must be gone. The server may be running.
     Exit code 1 if anything differs.
     """
-    from venire.server.store.maintenance.erasure import deletions
+    from venire.server.store.maintenance.verify import deletions
 
     traces = [] if absent is None else _search(storage, absent)
     with open_store(storage) as opened:
@@ -133,8 +133,7 @@ def verify(
 
 def _checked(storage: Storage, stream: str, full: bool) -> Verification:
     """Check a stream against its log, and that erased payloads are gone."""
-    from venire.server.store.maintenance.erasure import not_erased
-    from venire.server.store.maintenance.marks import read_marks, save_marks
+    from venire.server.store.maintenance.verify import not_erased, read_marks, save_marks
     from venire.server.store.maintenance.verify import verify as check
 
     with screen.working(f"replaying {stream}"):
@@ -145,7 +144,7 @@ def _checked(storage: Storage, stream: str, full: bool) -> Verification:
 
 def _search(url: str, text: str) -> list[str]:
     """The files of a SQLite store that contain a text; before the store is opened."""
-    from venire.server.store.maintenance.erasure import found_in
+    from venire.server.store.maintenance.verify import found_in
 
     path = url.partition(":///")[2]
     if not url.startswith("sqlite") or not Path(path).is_file():

@@ -59,12 +59,10 @@ class ManualClock:
         return self._wall
 
     def advance(self, seconds: float) -> None:
-        """Advance both clocks."""
         self._monotonic += seconds
         self._wall += seconds
 
     def jump(self, seconds: float) -> None:
-        """Move the wall clock only."""
         self._wall += seconds
 
 

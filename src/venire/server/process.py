@@ -282,7 +282,6 @@ def _collect_seldom() -> None:
 
 
 def service_settings(settings: ServerSettings) -> ServiceSettings:
-    """The service's part of the server's settings."""
     return ServiceSettings(
         max_waiting=settings.max_waiting,
         max_wait_seconds=settings.max_wait,
@@ -338,7 +337,6 @@ class _Server(uvicorn.Server):
         return address
 
     def stopping_for(self) -> float:
-        """Seconds since the signal to stop."""
         return 0.0 if self._stopped_at is None else time.monotonic() - self._stopped_at
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

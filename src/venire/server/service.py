@@ -8,8 +8,7 @@ import contextlib
 from venire.server.clock import Clock, SystemClock
 from venire.server.keys.identities import Identities
 from venire.server.keys.invitations import Invitations
-from venire.server.keys.keyring import Keyring
-from venire.server.keys.sessions import Sessions
+from venire.server.keys.keyring import Keyring, Sessions
 from venire.server.operations.gold import ReviewOperations, SendBackOperations
 from venire.server.operations.history import DeletionOperations
 from venire.server.operations.insights import InsightOperations

@@ -27,7 +27,7 @@ from venire import (
 from venire.events import Changed, Closed
 from venire.model import Exit
 from venire.scheduling.kernel.desk import HELD, OUTSTANDING, SHORT, SURE
-from venire.server.store.codec import decode, encode
+from venire.server.store.log import decode, encode
 from venire.server.store.records import EventRow
 
 CLASSES = ("spam", "ok")

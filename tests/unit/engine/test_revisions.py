@@ -34,7 +34,7 @@ from venire.events import Closed, Event
 from venire.model import Exit, ExitReason
 from venire.scheduling.base import Belief
 from venire.scheduling.kernel.verdicts import decide_apart
-from venire.server.store.codec import decode, encode
+from venire.server.store.log import decode, encode
 
 NAMES = ("ann", "bob", "cem", "dan", "eve")
 CLASSES = ("spam", "ok", "odd")

@@ -26,8 +26,7 @@ from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
     from venire.server.admin_messages import KeyView
-    from venire.server.keys.keyring import Keyring
-    from venire.server.keys.sessions import Sessions
+    from venire.server.keys.keyring import Keyring, Sessions
     from venire.server.runtime.runtime import Runtime
 
 #: How the names begin under which the store keeps identities, and sign-ins that were finished.
@@ -80,7 +79,6 @@ class Identities:
         return self._runtime.secret_for("sign-in")
 
     async def is_finished(self, state: str) -> bool:
-        """Whether a sign-in was finished before."""
         name = f"{FINISHED}{hashed(state)}"
         found = await self._runtime.read_committed(self._runtime.storage.meta, name)
         return found is not None

@@ -33,7 +33,7 @@ from venire.server.store.contents import compact
 from venire.server.tokens import hashed, new_id, new_token
 
 if TYPE_CHECKING:
-    from venire.server.keys.sessions import Sessions
+    from venire.server.keys.keyring import Sessions
     from venire.server.runtime.runtime import Runtime
 
 #: The longest validity of an invitation in days, and how many a stream may have.
@@ -86,7 +86,6 @@ class Invitations:
                 await self._runtime.write([DropMeta(name)])
 
     async def _give_up(self, view: InvitationView, actor: Actor | str) -> None:
-        """Do not wait any more for somebody who never came."""
         if view.labeler is None or view.used_at is not None:
             return
         live = await self._runtime.writable(view.stream)

@@ -30,7 +30,7 @@ from venire.server.operations.streams import StreamOperations
 from venire.server.reports.event_json import gold_view, label_view
 from venire.server.reports.skill_report import QuestionList, reason_of, rows_of
 from venire.server.reports.trends import guarantee_of
-from venire.server.runtime.chunks import chunks, committed, run_chunk
+from venire.server.runtime.ticker import chunks, committed, run_chunk
 from venire.server.settings import LONGEST_ID
 from venire.server.store import ERASED, FollowRow, Insert, ItemRow, Storage
 from venire.server.store.contents import compact, digest_of

@@ -51,7 +51,7 @@ from venire.server.reports.trends import (
     rates_over,
 )
 from venire.server.store import AlarmRow, DeliveryRow, DropAlarms, Insert
-from venire.server.store.codec import kind_of
+from venire.server.store.log import kind_of
 
 if TYPE_CHECKING:
     from venire.server.admin_messages import TrendsView

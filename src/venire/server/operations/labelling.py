@@ -22,7 +22,7 @@ from venire.model import LeaseStatus, NoWork, StreamStatus, rationale_of
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.messages import Answer, LabelIn, Lease, Nothing, Outcome
 from venire.server.operations.gold import GoldOperations
-from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
+from venire.server.runtime.ticker import CHUNK, chunks, committed, run_chunk
 from venire.server.store import ERASED, RenewLease, Storage
 from venire.server.stream import grants
 from venire.server.stream.change_batch import Batch

@@ -36,8 +36,8 @@ from venire.server.messages import (
 from venire.server.operations import Operations
 from venire.server.operations.items import Intake, contents, item_view, known_contents
 from venire.server.operations.routing import Graph, check_routes, graph_of
-from venire.server.runtime.chunks import CHUNK, chunks, committed, run_chunk
 from venire.server.runtime.loading import PATIENCE
+from venire.server.runtime.ticker import CHUNK, chunks, committed, run_chunk
 from venire.server.settings import (
     STREAM_NAME,
     Block,

@@ -18,9 +18,8 @@ from venire.server.messages import Alternative, Belief, Enough, Explanation, Giv
 from venire.server.reports.event_json import exit_view, label_view, number
 from venire.server.settings import of_body
 from venire.server.store import EventRow, ItemRow, Storage, decode
-from venire.server.store.codec import SlotParts
 from venire.server.store.history.files import ArchivedItem, find_archived, segment_of
-from venire.server.store.provenance import Writers
+from venire.server.store.log import SlotParts, Writers
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
@@ -182,7 +181,7 @@ class AssignmentSearch:
 
     def _believe(self, engine: Scheduler, row: EventRow) -> int:
         """Follow a row, and record what is believed of the item; the number of the next event."""
-        writers = Writers.of(self._storage, self._item.stream)
+        writers = Writers(self._storage.engines(self._item.stream))
         for place, event in enumerate(decode([row]), row.n):
             about = isinstance(event, Observed) and event.label.item == self._item.id
             if isinstance(event, Observed) and about and not event.late:
@@ -227,7 +226,7 @@ class AssignmentSearch:
 
     def _follow(self, engine: Scheduler, n: int, end: int) -> None:
         """Bring an engine from event `n` to just before event `end`."""
-        parts, writers = SlotParts(), Writers.of(self._storage, self._item.stream)
+        parts, writers = SlotParts(), Writers(self._storage.engines(self._item.stream))
         for place, event in self._events(n, end):
             engine.follow(parts.whole([event]), writers.obeys(place))
             engine.drain()

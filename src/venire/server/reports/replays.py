@@ -23,7 +23,7 @@ from venire.server.admin_messages import Compared, Measured, PanelMemberView, Pa
 from venire.server.messages import view
 from venire.server.settings import of_body
 from venire.server.store import Storage, decode
-from venire.server.store.codec import SlotParts
+from venire.server.store.log import SlotParts
 from venire.whatif import Comparison, Plan, Recorded, what_if
 
 if TYPE_CHECKING:

@@ -54,7 +54,6 @@ class Tallies:
         return self._of.setdefault(hook.id, Tally(hook.id, hook.stream))
 
     def keep(self, hooks: Collection[str]) -> None:
-        """Drop all but these webhooks."""
         self._of = {id: tally for id, tally in self._of.items() if id in hooks}
 
     def all(self, counts: dict[str, dict[str, int]]) -> list[Tally]:
@@ -67,7 +66,6 @@ class Tallies:
         ]
 
     def delivered(self, hook: WebhookRow, now: float) -> None:
-        """Count a delivered message."""
         tally = self.of(hook)
         tally.delivered += 1
         if tally.failing:
@@ -159,13 +157,11 @@ class HealthMonitor:
         self._outages: dict[Part, _Outage] = {}
 
     def seconds(self) -> dict[Part, float]:
-        """What is down, and for how many seconds."""
         now = self._clock.monotonic()
         with self._lock:
             return {part: now - outage.since for part, outage in self._outages.items()}
 
     def down(self, part: Part, cause: str) -> None:
-        """Record a failure."""
         now, cause = self._clock.monotonic(), " ".join(cause.split())
         with self._lock:
             outage = self._outages.get(part)
@@ -179,7 +175,6 @@ class HealthMonitor:
                 _log.error("%s, for %.0f s now: %s", _WHAT[part], now - outage.since, cause)
 
     def up(self, part: Part) -> None:
-        """Record a success."""
         if part not in self._outages:  # without the lock: this is called very often
             return
         now = self._clock.monotonic()

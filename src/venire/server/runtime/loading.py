@@ -64,7 +64,6 @@ class Loading:
         self._failures: dict[str, int] = {}
 
     def __len__(self) -> int:
-        """How many streams are not loaded yet."""
         return len(self._wanted | self._loads.keys())
 
     def __contains__(self, name: str) -> bool:
@@ -93,11 +92,9 @@ class Loading:
         self._loads.pop(name, None)
 
     def void_all(self) -> None:
-        """The same for all streams."""
         self._loads.clear()
 
     def forget(self, name: str) -> None:
-        """A stream is deleted, or another server's."""
         self.void(name)
         self._failures.pop(name, None)
         self._done_with(name)
@@ -126,12 +123,10 @@ class Loading:
                 raise StreamDown(name, runtime.set_aside[name]) from error
 
     def _read(self, name: str) -> LiveStream | None:
-        """In a thread."""
         runtime = self._runtime
         return load(runtime.storage, name, runtime.moment(), runtime.lease_index, runtime.settings)
 
     def _enter(self, name: str, live: LiveStream | None) -> None:
-        """Put a stream that was read into service."""
         runtime = self._runtime
         if live is None:
             raise NotFound("stream", name)
@@ -184,7 +179,6 @@ class Loading:
     # all streams
 
     def want(self, names: Iterable[str]) -> None:
-        """Load streams in the background."""
         new = set(names) - self._wanted - self._runtime.streams.keys()
         if new:
             self._wanted |= new

@@ -19,12 +19,11 @@ from typing import Any, Final, TypeVar
 
 from venire.errors import StoreDown, StreamDown, StreamElsewhere
 from venire.server.clock import Clock
-from venire.server.runtime.chunks import CommitsInParts
 from venire.server.runtime.health import HealthMonitor
 from venire.server.runtime.loading import Loading
 from venire.server.runtime.sharing import Sharing
 from venire.server.runtime.students import Students
-from venire.server.runtime.ticker import Ticker
+from venire.server.runtime.ticker import CommitsInParts, Ticker
 from venire.server.settings import ServiceSettings
 from venire.server.store import (
     Change,
@@ -138,7 +137,6 @@ class Runtime:
         return Moment.of(self.clock)
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
-        """Read from the store, in a thread."""
         return await self._noted(self.threads.read(method, *args), method)
 
     async def keep(self, method: Callable[..., T], *args: Any) -> T:
@@ -194,15 +192,12 @@ class Runtime:
         return live
 
     def step(self, live: LiveStream) -> None:
-        """Expire leases and close slots that are due."""
         self.ticker.step(live)
 
     def log_position(self, name: str) -> LogPosition:
-        """How far a stream's log is on disk."""
         return self._positions.setdefault(name, LogPosition())
 
     async def _all_idle(self) -> None:
-        """Wait until no thread works on a stream."""
         for live in tuple(self.streams.values()):
             while live.busy is not None:
                 await asyncio.shield(live.busy)
@@ -216,7 +211,6 @@ class Runtime:
         return [self.streams[name] for name in sorted(self.streams)]
 
     def add(self, live: LiveStream) -> None:
-        """Put a new or loaded stream into service."""
         live.max_labelers, live.checks.secret = self.settings.max_labelers, self._audit_secret
         self.streams[live.name] = live
         self.log_position(live.name)

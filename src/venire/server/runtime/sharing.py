@@ -52,7 +52,6 @@ class Sharing:
 
     @property
     def shared(self) -> bool:
-        """Whether there may be other servers."""
         return self._storage.shared
 
     def holds(self, name: str) -> bool:
@@ -191,7 +190,6 @@ class Sharing:
         return Plan(plan.take, [*plan.give, *(unused - self._runtime.deleting.keys())])
 
     def _serve(self, name: str) -> None:
-        """Load a stream that is ours, or go on deleting it."""
         runtime = self._runtime
         if not self.holds(name) or name in runtime.streams or name in runtime.set_aside:
             return

@@ -22,7 +22,7 @@ from venire.errors import InputError, NotFound, StoreDown, StreamDown
 from venire.model import StreamStatus
 from venire.server.actors import audit_row
 from venire.server.admin_messages import Lesson
-from venire.server.runtime.chunks import run_chunk
+from venire.server.runtime.ticker import run_chunk
 from venire.server.store import SetMeta, Storage
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.labels import STUDENT, Known, Row, accept_labels
@@ -192,7 +192,6 @@ class Students:
 
 
 def _open_to(live: LiveStream, row: Row, student: Student) -> bool:
-    """Whether the item is open and the student may label it, and has not."""
     entry = live.open.get(row[0])
     return (
         entry is not None
@@ -227,7 +226,6 @@ def _lessons(told: str | None, about: list[Any]) -> list[Lesson]:
 def _learn_from(
     storage: Storage, stream: str, student: Student, classes: tuple[str, ...], version: int
 ) -> Taught | None:
-    """Learn from the items that left last."""
     items = [row.item for row in reversed(storage.recent_exits(stream, MOST))]
     voices = frozenset(student.voices)
     said: dict[str, dict[str, str]] = {item: {} for item in items}

@@ -1,4 +1,11 @@
-"""The ticker: closes slots, expires leases, and has streams that failed loaded again."""
+"""Steps of streams: the ticker's, and those of large requests, which are written in parts.
+
+The ticker closes slots, expires leases, and has streams that failed loaded again.
+
+The writer commits in one transaction whatever is queued, and others wait for it. So a part of a
+large step is handed in only once the one before is on disk. The stream is busy until the last is
+handed in: nothing of its own may come between them.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +13,20 @@ import asyncio
 import contextlib
 import logging
 import math
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from venire.errors import StoreDown
+from venire.errors import StoreDown, VenireError
+from venire.server.stream.background import ignore_error
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.live_stream import LiveStream
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
+    from venire.server.stream.change_batch import Batch
+    from venire.server.stream.live_stream import LiveStream
+
 
 #: The longest sleep of the ticker, and the sleep while the store is down, in seconds.
 MAX_SLEEP, OUTAGE_SLEEP = 1.0, 0.25
@@ -119,7 +131,6 @@ class Ticker:
                 await asyncio.sleep(OUTAGE_SLEEP)
 
     async def _sleep(self) -> None:
-        """Sleep until something is due."""
         now = self._runtime.clock.monotonic()
         free = [live for live in self._runtime.streams.values() if live.busy is None]
         due = min((live.due(now) for live in free), default=math.inf)
@@ -144,11 +155,9 @@ class Ticker:
         self.reload_at(name, RELOAD_SECONDS)
 
     def reload_at(self, name: str, seconds: float) -> None:
-        """Load a stream again after a number of seconds."""
         self._reloads[name] = self._runtime.clock.monotonic() + seconds
 
     def forget(self, name: str) -> None:
-        """Do not reload a stream that is deleted."""
         self._reloads.pop(name, None)
 
     async def _reload_all(self) -> None:
@@ -161,9 +170,128 @@ class Ticker:
         runtime.loading.want(name for name in ours if name not in runtime.set_aside)
 
     def _reload_due(self) -> None:
-        """Load the streams again that failed and are due."""
         now = self._runtime.clock.monotonic()
         due = [name for name, at in self._reloads.items() if at <= now]
         for name in due:
             del self._reloads[name]
         self._runtime.loading.want(due)
+
+
+class CommitsInParts:
+    """Commits the parts of batches in turn; `on_idle` is told when a stream is free again."""
+
+    def __init__(
+        self,
+        commit: Callable[[LiveStream, Batch], asyncio.Future[None]],
+        on_idle: Callable[[LiveStream], None],
+    ) -> None:
+        self._commit, self._on_idle = commit, on_idle
+        self._tasks: set[asyncio.Task[None]] = set()  # nothing cancels them
+
+    def commit(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
+        """Begin; the future is done when all parts are on disk."""
+        loop = asyncio.get_running_loop()
+        live.busy, outcome = loop.create_future(), loop.create_future()
+        outcome.add_done_callback(ignore_error)
+        task = loop.create_task(self._run(live, batch.parts(), outcome))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return outcome
+
+    async def _run(
+        self, live: LiveStream, parts: list[Batch], outcome: asyncio.Future[None]
+    ) -> None:
+        try:
+            for part in parts[:-1]:
+                await self._commit(live, part)
+            self._commit(live, parts[-1]).add_done_callback(partial(_pass_on, outcome))
+        except StoreDown as error:  # what is left is lost with the memory of the stream
+            if not outcome.done():
+                outcome.set_exception(error)
+        finally:
+            idle, live.busy = live.busy, None
+            if idle is not None:
+                idle.set_result(None)
+            self._on_idle(live)
+
+
+def _pass_on(outcome: asyncio.Future[None], done: asyncio.Future[None]) -> None:
+    error = done.exception()
+    if outcome.done():
+        return
+    if error is None:
+        outcome.set_result(None)
+    else:
+        outcome.set_exception(error)
+
+
+T = TypeVar("T")
+
+#: Items or labels of a request to process in one step: about ten milliseconds.
+CHUNK: Final = 250
+
+#: From this many on, a thread processes them, so that no other stream waits.
+THREAD_FROM: Final = 100
+
+#: Chunks of a request that may wait for the disk, so that other requests are not far behind it.
+MAX_UNCOMMITTED: Final = 1
+
+
+async def run_chunk(
+    runtime: Runtime,
+    live: LiveStream,
+    batch: Batch,
+    part: slice,
+    step: Callable[[], T],
+    commits: list[asyncio.Future[None]],
+) -> T:
+    """Do one chunk of a large request, and add its commit to those of the request.
+
+    A thread does it if there is much to do. If it fails half-way the stream is reloaded; an
+    error that only refuses the request has changed nothing. Returns once at most
+    `MAX_UNCOMMITTED` commits are not on disk yet.
+    """
+
+    def check(done: asyncio.Future[T]) -> None:
+        if not isinstance(done.exception(), VenireError) or batch.changes():
+            runtime.ticker.check(live, done)
+
+    def commit() -> None:
+        commits.append(runtime.commit(live, batch))
+
+    if part.stop - part.start >= THREAD_FROM or live.is_large:
+        done = runtime.threads.run_exclusively(live, step, lambda _: commit())
+        done.add_done_callback(check)
+        result = await done
+    else:
+        try:
+            result = step()
+            commit()
+        except Exception as error:
+            broken: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+            broken.set_exception(error)
+            check(broken)
+            raise
+    await committed(commits, MAX_UNCOMMITTED)
+    return result
+
+
+async def chunks(
+    runtime: Runtime, name: str, count: int, cuts: Iterable[int] = ()
+) -> AsyncIterator[tuple[LiveStream, slice]]:
+    """Split `count` things of one request into chunks; other requests run in between.
+
+    A chunk also ends before each of the `cuts`.
+    """
+    starts = sorted({*range(0, count, CHUNK), *cuts})
+    ends = [*starts[1:], count] if starts else []
+    for first, end in zip(starts, ends, strict=True):
+        if first:
+            await asyncio.sleep(0)
+        yield await runtime.live_stream(name), slice(first, end)
+
+
+async def committed(commits: Sequence[asyncio.Future[None]], behind: int = 0) -> None:
+    """Wait until all commits but the last `behind` are on disk; raises if one failed."""
+    for done in commits[: len(commits) - behind]:
+        await done

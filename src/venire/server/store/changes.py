@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from venire.server.store.record import Record
 from venire.server.store.records import (
@@ -25,7 +25,12 @@ VERIFIED: Final = "verified:"
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
+class Change:
+    """One of those below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(Change):
     """New rows of one record; a row whose key exists is refused, unless the record `replaces`.
 
     Events must follow the last one of their log. After a new snapshot, older ones thin out with
@@ -37,7 +42,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class SetStatus:
+class SetStatus(Change):
     """A stream is running, paused or closed from now on."""
 
     stream: str
@@ -45,21 +50,21 @@ class SetStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveItems:
+class LeaveItems(Change):
     """Items left; one that is not open is refused: no item has two verdicts."""
 
     rows: Sequence[ExitRow]
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectGold:
+class CorrectGold(Change):
     """Gold that was wrong, as it is now; an item without gold is refused."""
 
     rows: Sequence[GoldRow]
 
 
 @dataclass(frozen=True, slots=True)
-class SettleFollow:
+class SettleFollow(Change):
     """An item that follows another has left, and what that means for the other is written."""
 
     stream: str
@@ -68,14 +73,14 @@ class SettleFollow:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleRoute:
+class SettleRoute(Change):
     """What became of an item that its verdict sends elsewhere; its row is replaced."""
 
     row: RoutedRow
 
 
 @dataclass(frozen=True, slots=True)
-class DropAlarms:
+class DropAlarms(Change):
     """Delete the alarms of a stream up to number `n`, but the last of each rule and subject."""
 
     stream: str
@@ -94,14 +99,14 @@ class LeaseEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class EndLeases:
+class EndLeases(Change):
     """Leases ended. An expired one may still become done; an unknown one is refused."""
 
     rows: Sequence[LeaseEnd]
 
 
 @dataclass(frozen=True, slots=True)
-class RenewLease:
+class RenewLease(Change):
     """A lease lasts `ttl` seconds from `given_at`, as the heartbeat asked for."""
 
     token_hash: str
@@ -109,7 +114,7 @@ class RenewLease:
 
 
 @dataclass(frozen=True, slots=True)
-class RevokeKey:
+class RevokeKey(Change):
     """A key is revoked; the time of the first revocation stays."""
 
     id: str
@@ -117,7 +122,7 @@ class RevokeKey:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpireKey:
+class ExpireKey(Change):
     """A key expires at `at`; an earlier expiry stays."""
 
     id: str
@@ -125,7 +130,7 @@ class ExpireKey:
 
 
 @dataclass(frozen=True, slots=True)
-class TouchKey:
+class TouchKey(Change):
     """A key was used."""
 
     id: str
@@ -133,7 +138,7 @@ class TouchKey:
 
 
 @dataclass(frozen=True, slots=True)
-class RotateSecret:
+class RotateSecret(Change):
     """A webhook has a new secret; messages are signed with the old one too until `old_until`."""
 
     id: str
@@ -142,14 +147,14 @@ class RotateSecret:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveWebhook:
+class RemoveWebhook(Change):
     """A webhook is removed, with its deliveries."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateDelivery:
+class UpdateDelivery(Change):
     """A delivery was tried (or is to be tried again); its row is replaced.
 
     Nothing happens if the webhook was removed meanwhile.
@@ -159,7 +164,7 @@ class UpdateDelivery:
 
 
 @dataclass(frozen=True, slots=True)
-class SetMeta:
+class SetMeta(Change):
     """A named value of the store itself, such as the secret that signs sessions."""
 
     key: str
@@ -167,14 +172,14 @@ class SetMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class DropMeta:
+class DropMeta(Change):
     """Delete a named value, if there is one."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class ErasePayload:
+class ErasePayload(Change):
     """Erase the payload of an item, the digest of its content, the texts of its notes and reasons.
 
     An unknown item is refused.
@@ -185,7 +190,7 @@ class ErasePayload:
 
 
 @dataclass(frozen=True, slots=True)
-class RetellAudit:
+class RetellAudit(Change):
     """Replace the details of an entry of the audit trail, where they hold what was erased."""
 
     n: int
@@ -193,7 +198,7 @@ class RetellAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveStream:
+class ArchiveStream(Change):
     """A stream is archived from `at` on; None: it is restored. An unknown one is refused."""
 
     stream: str
@@ -201,7 +206,7 @@ class ArchiveStream:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkDeleted:
+class MarkDeleted(Change):
     """A stream is deleted: `streams` no longer lists it, though rows of it may be left."""
 
     stream: str
@@ -209,7 +214,7 @@ class MarkDeleted:
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeStream:
+class PurgeStream(Change):
     """Delete at most `limit` rows of a stream from each table."""
 
     stream: str
@@ -217,14 +222,14 @@ class PurgeStream:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteStream:
+class DeleteStream(Change):
     """Delete the stream itself, if it exists; refused while any row of it is left."""
 
     stream: str
 
 
 @dataclass(frozen=True, slots=True)
-class DropHistory:
+class DropHistory(Change):
     """Drop rows that the segment has: events below `events`, exits and revisions up to a number.
 
     Of the items that go, their ids stay (see `ArchivedRow`), and so do leases that are open, labels
@@ -238,14 +243,14 @@ class DropHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class PutBack:
+class PutBack(Change):
     """Rows of a segment are in their table again; those that are there already stay."""
 
     rows: Sequence[Record]
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveSegment:
+class RemoveSegment(Change):
     """A segment is restored: all of its rows are back."""
 
     stream: str
@@ -253,39 +258,8 @@ class RemoveSegment:
 
 
 @dataclass(frozen=True, slots=True)
-class EraseArchived:
+class EraseArchived(Change):
     """The payload of an archived item was erased: forget its digest, and erase what came later."""
 
     stream: str
     item: str
-
-
-Change: TypeAlias = (
-    Insert
-    | SetStatus
-    | LeaveItems
-    | CorrectGold
-    | SettleFollow
-    | SettleRoute
-    | DropAlarms
-    | EndLeases
-    | RenewLease
-    | RevokeKey
-    | ExpireKey
-    | TouchKey
-    | RotateSecret
-    | RemoveWebhook
-    | UpdateDelivery
-    | SetMeta
-    | DropMeta
-    | ErasePayload
-    | RetellAudit
-    | ArchiveStream
-    | MarkDeleted
-    | PurgeStream
-    | DeleteStream
-    | DropHistory
-    | PutBack
-    | RemoveSegment
-    | EraseArchived
-)

@@ -96,7 +96,6 @@ class FileLock:
         os.write(self._file, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
-        """Give up the lock."""
         os.close(self._file)
 
 

@@ -7,12 +7,14 @@ complete yet.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from venire.errors import InputError, MissingExtra, StoreError, VenireError
-from venire.server.store.base import Storage
 from venire.tools.untrusted import scrubbed
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.storage import Storage
 
 #: The named value that says which archive is being restored; empty once that is done.
 RESTORING: Final = "restoring"

@@ -34,7 +34,6 @@ class Members(NamedTuple):
     secrets: Mapping[int, str] = MappingProxyType({})  # by which each proves who it is
 
     def owner(self, stream: str) -> int | None:
-        """The server that has claimed a stream."""
         return self.holders.get(lock_of(stream))
 
 

@@ -53,7 +53,7 @@ class SettingsRow(Record, table="settings", key="stream version"):
 
 
 class EventRow(Record, table="events", key="stream n"):
-    """Events `n` to `n + size - 1` of a stream's log (the first is 0), see `codec`.
+    """Events `n` to `n + size - 1` of a stream's log (the first is 0), see `log`.
 
     A run of labels is kept in one row: `size` is 1 for everything else.
     """
@@ -512,29 +512,9 @@ class Counts(Record):
     notes: int = 0
 
 
-#: Everything that is kept in a table, in the order in which tables refer to each other.
-RECORDS: Final[tuple[type[Record], ...]] = (
-    StreamRow,
-    SettingsRow,
-    EventRow,
-    ItemRow,
-    RevisionRow,
-    CheckRow,
-    GoldRow,
-    AlarmRow,
-    FollowRow,
-    RoutedRow,
-    LabelRow,
-    RepeatRow,
-    LeaseRow,
-    NoteRow,
-    SnapshotRow,
-    EngineRow,
-    SegmentRow,
-    ArchivedRow,
-    TallyRow,
-    KeyRow,
-    WebhookRow,
-    DeliveryRow,
-    AuditRow,
+#: Everything that is kept in a table; those that others refer to come first.
+RECORDS: Final[tuple[type[Record], ...]] = tuple(
+    kind
+    for kind in list(globals().values())
+    if isinstance(kind, type) and issubclass(kind, Record) and hasattr(kind, "TABLE")
 )

@@ -17,11 +17,13 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from venire.errors import StoreDown, StoreError
-from venire.server.store.base import Storage
 from venire.server.store.changes import Change
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.storage import Storage
 
 
 class Ticket(Protocol):
@@ -107,7 +109,6 @@ class Writer:
 
     @property
     def up(self) -> bool:
-        """Whether it accepts changes."""
         return self._error is None and not self._closing
 
     @property

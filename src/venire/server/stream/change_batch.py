@@ -2,7 +2,7 @@
 
 The kinds are written in a fixed order that the store accepts, whatever was collected first: items
 before their labels, leases before their ends, exits last. A step with tens of thousands of exits is
-cut into several transactions (see `store.codec`).
+cut into several transactions (see `store.log`).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from venire.server.store import (
     SettleFollow,
     encode,
 )
-from venire.server.store.codec import MAX_PART, in_parts
+from venire.server.store.log import MAX_PART, in_parts
 from venire.server.store.maintenance.guaranteed import Guaranteed, Tested
 from venire.server.store.records import SegmentRow
 from venire.server.stream.change_batch import Batch

@@ -13,8 +13,7 @@ from venire.model import Item, NoteKind, StreamStatus
 from venire.server.messages import view
 from venire.server.settings import ServiceSettings, of_body
 from venire.server.store import EventRow, Storage, StreamRow, decode
-from venire.server.store.codec import SlotParts
-from venire.server.store.provenance import Writers
+from venire.server.store.log import SlotParts, Writers
 from venire.server.stream.leases import HeldLease, LeaseIndex
 from venire.server.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem
 from venire.server.stream.statistics import KEPT_EXITS
@@ -74,7 +73,7 @@ def restored(storage: Storage, name: str) -> Restored:
 
 def _replay(storage: Storage, name: str, n: int, engine: Scheduler, body: bytes) -> Restored:
     """The engine after the events from number `n` on."""
-    writers = Writers.of(storage, name)
+    writers = Writers(storage.engines(name))
     while True:
         end, parts = n, SlotParts()
         try:

@@ -4,7 +4,8 @@ A delivery is a row that is written in the same transaction as the exit, so an e
 will be sent even if the server crashes in between; the receiver may see it twice, under the same
 `webhook-id`. After a failure it is retried with exponential backoff and jitter for
 `webhook_retry_seconds` (three days by default), at least `webhook_attempts` times, and is then
-dead-lettered; dead letters can be redelivered. See `retry_schedule`.
+dead-lettered; dead letters can be redelivered. The numbers are settings: `webhook_...` in
+`server.settings`, of which `venire serve` has `webhook_retry_hours`.
 
 Each webhook has its own queue and a few senders, so one that never answers does not block the
 others. After a timeout, a 5xx or a 429 a webhook is paused, with backoff and for at least as long
@@ -16,11 +17,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import random
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from venire.errors import FetchError, InputError, StoreError
 from venire.model import DeliveryStatus
@@ -30,11 +32,89 @@ from venire.server.reports.event_json import alarm_view, exit_view, revision_vie
 from venire.server.runtime.health import Tallies
 from venire.server.store import DeliveryRow, UpdateDelivery, WebhookRow
 from venire.server.store.contents import compact
-from venire.server.webhooks.posting import Poster, format_of, text_of
-from venire.server.webhooks.retry_schedule import Failure, after_failure, backoff, wait_of
+from venire.server.webhooks.posting import MAX_RETRY_AFTER, Poster, format_of, text_of
+from venire.tools.http import doubled
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
+
+
+#: The longest backoff between two attempts, in seconds; `MAX_RETRY_AFTER` is what may be asked for.
+MAX_BACKOFF: Final = 3600.0
+
+#: Client errors that concern the receiver as a whole rather than the message.
+_UNWELL: Final = frozenset({408, 425, 429})
+
+
+class Failure(NamedTuple):
+    """Why a message was not delivered.
+
+    `unwell`: the receiver as a whole is failing; `wait` is how many seconds it asked for.
+    """
+
+    why: str
+    unwell: bool
+    wait: float = 0.0
+
+    @classmethod
+    def of(cls, status: int, wait: float) -> Failure | None:
+        """The failure that a status means; None for success.
+
+        >>> Failure.of(204, 0.0) is None, Failure.of(503, 30.0), Failure.of(404, 0.0).unwell
+        (True, Failure(why='HTTP status 503', unwell=True, wait=30.0), False)
+        """
+        if 200 <= status < 300:
+            return None
+        return cls(f"HTTP status {status}", status >= 500 or status in _UNWELL, wait)
+
+
+def backoff(first: float, attempt: int, jitter: float) -> float:
+    """Seconds before the next attempt: doubling, half of it fixed and half scaled by `jitter`.
+
+    >>> [backoff(2.0, attempt, 0.5) for attempt in (1, 2, 3, 4)]
+    [1.5, 3.0, 6.0, 12.0]
+    >>> backoff(2.0, 5000, 1.0)
+    3600.0
+    """
+    return doubled(first, attempt, MAX_BACKOFF) * (0.5 + jitter / 2)
+
+
+def after_failure(
+    row: DeliveryRow, why: str, pause: float, now: float, *, attempts: int, seconds: float
+) -> DeliveryRow:
+    """A delivery after one more failure: pending for `pause` seconds, or dead-lettered.
+
+    It is dead-lettered after `seconds` of failing, but not before `attempts` attempts: the server
+    may have been off for days, or its clock may have been wrong.
+
+    >>> row = DeliveryRow(webhook="wh_1", stream="posts", exit_n=7, attempt=0, next_at=0.0)
+    >>> for now in (0.0, 90.0, 100.0):
+    ...     row = after_failure(row, "no answer", 5.0, now, attempts=2, seconds=100.0)
+    ...     print(row.attempt, row.status, row.next_at)
+    1 pending 5.0
+    2 pending 95.0
+    3 dead 95.0
+    """
+    since = now if row.failing_since is None else row.failing_since
+    row = row._replace(attempt=row.attempt + 1, last_error=why, failing_since=since)
+    if row.attempt >= attempts and now - since >= seconds:
+        return row._replace(status=DeliveryStatus.DEAD)
+    return row._replace(next_at=now + pause)
+
+
+def wait_of(row: DeliveryRow, now: float) -> float:
+    """How long a pending delivery waits after a restart: until it is due, if it was tried before.
+
+    The wall clock may have been set meanwhile, so the wait is capped.
+
+    >>> row = DeliveryRow(webhook="wh_1", stream="posts", exit_n=7, attempt=3, next_at=60.0)
+    >>> wait_of(row, 50.0)
+    10.0
+    """
+    if row.attempt == 0 or not math.isfinite(row.next_at):
+        return 0.0
+    return min(max(row.next_at - now, 0.0), MAX_RETRY_AFTER)
+
 
 #: Concurrent messages to one webhook, and to all of them.
 MAX_PER_WEBHOOK, MAX_CONCURRENT = 4, 200
@@ -81,15 +161,12 @@ class Deliveries:
         self._runtime.spawn(self._send_forever())
 
     def update(self, hook: WebhookRow) -> None:
-        """Use the changed webhook for what is queued."""
         self._hooks[hook.id] = hook
 
     def unpause(self, hook: str) -> None:
-        """Clear the pause of a webhook."""
         self._pauses.pop(hook, None)
 
     def remove(self, hook: str) -> None:
-        """Drop what is queued for a webhook."""
         self._queues.pop(hook, deque()).clear()
 
     async def _send_forever(self) -> None:
@@ -248,7 +325,6 @@ class Deliveries:
         return failure
 
     async def _subject(self, row: DeliveryRow) -> ExitView | RevisionView | AlarmView | None:
-        """The exit, revision or alarm that a delivery is about."""
         storage = self._runtime.storage
         readers: dict[str, tuple[Any, Callable[[Any], ExitView | RevisionView | AlarmView]]] = {
             "exit": (storage.exits, exit_view),
@@ -262,7 +338,6 @@ class Deliveries:
 
 
 def _type_of(subject: ExitView | RevisionView | AlarmView) -> str:
-    """The `type` of a message."""
     if isinstance(subject, AlarmView):
         return "alarm.raised" if subject.raised else "alarm.cleared"
     return "item.exit" if isinstance(subject, ExitView) else "item.revised"

@@ -15,9 +15,11 @@ from venire.server.clock import Clock
 from venire.server.messages import ExitView, RevisionView
 from venire.server.settings import ServiceSettings
 from venire.server.store import WebhookRow
-from venire.server.webhooks.retry_schedule import MAX_RETRY_AFTER
 from venire.tools.hosts import resolve
 from venire.tools.http import retry_after
+
+#: The longest that a receiver may ask to wait, in seconds.
+MAX_RETRY_AFTER: Final = 86_400.0
 
 #: What the refusal of an address within a private network says.
 PRIVATE: Final = (
@@ -139,12 +141,10 @@ def kept_as(url: str, format: Format) -> str:
 
 
 def format_of(kept: str) -> Format:
-    """The format of the messages to an address."""
     return "text" if kept.endswith(_TEXT) else "json"
 
 
 def address_of(kept: str) -> str:
-    """The address without its format."""
     return kept.removesuffix(_TEXT)
 
 

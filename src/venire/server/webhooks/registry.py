@@ -50,7 +50,6 @@ class Webhooks:
         self.deliveries = Deliveries(runtime, self._poster)
 
     async def start(self) -> None:
-        """Start sending pending deliveries."""
         self.deliveries.start()
 
     async def stop(self) -> None:
@@ -135,7 +134,6 @@ class Webhooks:
         return status
 
     async def dead(self, stream: str, webhook: str) -> builtins.list[DeliveryView]:
-        """The dead-lettered messages."""
         await self._row(stream, webhook)
         rows = await self._runtime.read(
             self._runtime.storage.deliveries, webhook, DeliveryStatus.DEAD

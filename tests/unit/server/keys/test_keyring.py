@@ -11,7 +11,7 @@ from tests.unit.server.support import bench, running
 from venire.errors import InputError, NotFound
 from venire.server import Service
 from venire.server.actors import Actor
-from venire.server.keys.sessions import MAX_PER_KEY
+from venire.server.keys.keyring import MAX_PER_KEY
 from venire.server.store import Insert, KeyRow, RevokeKey, SetMeta
 from venire.server.tokens import hashed
 

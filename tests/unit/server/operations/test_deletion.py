@@ -12,8 +12,7 @@ from venire.errors import Conflict, NotFound, StateError, StoreDown
 from venire.server import ItemIn, Lease, Service
 from venire.server.operations import history
 from venire.server.store import ERASED, MarkDeleted, open_storage
-from venire.server.store.maintenance.erasure import Deletion, deletions, found_in, not_erased
-from venire.server.store.maintenance.verify import verify
+from venire.server.store.maintenance.verify import Deletion, deletions, found_in, not_erased, verify
 
 SECRET = "what somebody said in confidence"
 

@@ -12,9 +12,8 @@ from venire.server import ItemIn, LabelIn
 from venire.server.pages.story import story_of
 from venire.server.store import ErasePayload, open_storage
 from venire.server.store.maintenance.archive import read_archive, write_archive
-from venire.server.store.maintenance.erasure import not_erased
 from venire.server.store.maintenance.export import TABLES
-from venire.server.store.maintenance.verify import verify
+from venire.server.store.maintenance.verify import not_erased, verify
 
 WHY = "It sells watches."
 

@@ -14,7 +14,7 @@ from tests.unit.server.support import Bench, Flaky, bench, running, settings_of
 from venire.engine import Scheduler
 from venire.server import ItemIn, Lease
 from venire.server.edge.handlers import dumps, long_answer
-from venire.server.runtime.chunks import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
+from venire.server.runtime.ticker import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
 from venire.server.stream.live_stream import LARGE_STREAM
 
 OPEN: dict[str, Any] = {"open_panel": True, "learning": "while-serving", "panel": ()}

@@ -31,7 +31,7 @@ from venire.server.store import (
     Writer,
     open_storage,
 )
-from venire.server.store.sql import servers, tables
+from venire.server.store.sql import migrations, servers
 from venire.server.store.sql.postgres import PostgresStorage
 
 psycopg = pytest.importorskip("psycopg")
@@ -124,7 +124,7 @@ def test_a_newer_store_and_the_tables_of_others_are_refused(
     url: str, new_url: Callable[[str], str]
 ) -> None:
     open_storage(url).close()
-    _run(url, f"UPDATE {tables.VERSION_TABLE} SET version_num = '9999'")
+    _run(url, f"UPDATE {migrations.VERSION_TABLE} SET version_num = '9999'")
     with pytest.raises(StoreError, match="newer venire"):
         open_storage(url)
     other = new_url("postgres")
@@ -255,7 +255,7 @@ def test_a_shared_store_is_upgraded_while_nobody_uses_it(
     monkeypatch.setattr(LOCK_TIMEOUT, 1)
     with open_storage(url, address=A):
         with psycopg.connect(url, autocommit=True) as root:
-            root.execute(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0009'")
+            root.execute(f"UPDATE {migrations.VERSION_TABLE} SET version_num = '0009'")
         with pytest.raises(StoreInUse):
             open_storage(url, address=B)
 
@@ -263,7 +263,7 @@ def test_a_shared_store_is_upgraded_while_nobody_uses_it(
 def test_a_store_that_was_upgraded_while_the_connection_was_lost_is_not_written(url: str) -> None:
     with open_storage(url, address=A) as storage:
         _run(url, KILL)
-        _run(url, f"UPDATE {tables.VERSION_TABLE} SET version_num = '9999'")
+        _run(url, f"UPDATE {migrations.VERSION_TABLE} SET version_num = '9999'")
         with pytest.raises(StoreDown, match="newer venire"):
             storage.ping()
 
@@ -279,7 +279,7 @@ def test_an_upgrade_waits_for_servers_of_the_version_before_and_for_no_stranger(
     _run(url, "ALTER TABLE checks DROP COLUMN extra")
     _run(url, "ALTER TABLE labels DROP COLUMN confidence, DROP COLUMN rationale")
     _run(url, "DROP TABLE routed, repeats; ALTER TABLE leases DROP COLUMN again")
-    _run(url, f"UPDATE {tables.VERSION_TABLE} SET version_num = '0012'")
+    _run(url, f"UPDATE {migrations.VERSION_TABLE} SET version_num = '0012'")
     with suppress(psycopg.errors.DuplicateObject):
         _run(postgres, "CREATE ROLE passer_by LOGIN")
     lock = "SELECT pg_advisory_lock_shared(%s)"

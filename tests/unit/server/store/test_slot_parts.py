@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.server.store.test_codec import EXITS, NAMES, SLOTS, VERDICTS
+from tests.unit.server.store.test_log import EXITS, NAMES, SLOTS, VERDICTS
 from venire import FixedOverlap, Item, Label, Labeler, Scheduler
 from venire.errors import ReplayError
 from venire.events import Arrived, Closed, ClosedPart, Event, Observed
 from venire.model import Revision
 from venire.server.store import decode, encode
-from venire.server.store.codec import SlotParts, in_parts
+from venire.server.store.log import SlotParts, in_parts
 
 REVISIONS = st.builds(Revision, NAMES, SLOTS, VERDICTS, VERDICTS, st.integers(0, 99))
 CLOSED = st.builds(

@@ -30,7 +30,7 @@ from venire.server.store import (
 )
 from venire.server.store.maintenance.archive import write_archive
 from venire.server.store.maintenance.verify import verify
-from venire.server.store.sql import sqlite, tables
+from venire.server.store.sql import migrations, sqlite
 from venire.server.store.sql.sqlite import SqliteStorage
 
 DATA = Path(__file__).parent.parent.parent.parent / "data"
@@ -44,7 +44,7 @@ def _open(path: Path, owner: bool = True) -> SqliteStorage:
 
 def _version(path: Path, version: str) -> None:
     connection = sqlite._driver().connect(str(path))
-    connection.execute(f"UPDATE {tables.VERSION_TABLE} SET version_num = ?", (version,))
+    connection.execute(f"UPDATE {migrations.VERSION_TABLE} SET version_num = ?", (version,))
     connection.commit()
     connection.close()
 
@@ -52,7 +52,7 @@ def _version(path: Path, version: str) -> None:
 class TestVersions:
     def test_every_older_version_has_its_file(self) -> None:
         files = sorted(path.stem for path in DATA.glob("schema-*.db"))
-        assert files == [f"schema-{n:04}" for n in range(1, int(tables.HEAD))]
+        assert files == [f"schema-{n:04}" for n in range(1, int(migrations.HEAD))]
 
     @pytest.mark.parametrize("old", sorted(DATA.glob("schema-*.db")), ids=lambda path: path.stem)
     def test_an_older_store_is_upgraded_and_kept(self, old: Path, tmp_path: Path) -> None:
@@ -91,13 +91,13 @@ class TestVersions:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = Path(shutil.copy(DATA / "schema-0001.db", tmp_path / "venire.db"))
-        real = tables.upgrade
+        real = migrations.upgrade
 
         def half(connection: object) -> None:
             real(connection)  # type: ignore[arg-type]
             raise StoreError("interrupted")
 
-        monkeypatch.setattr(tables, "upgrade", half)
+        monkeypatch.setattr(migrations, "upgrade", half)
         with pytest.raises(StoreError, match="interrupted"):
             _open(path)
         monkeypatch.undo()
@@ -351,7 +351,7 @@ def test_a_store_of_every_earlier_version_is_upgraded_and_verified(
     path = Path(shutil.copy(kept, tmp_path / "venire.db"))
     with caplog.at_level("INFO", "venire.storage"), _open(path) as storage:
         assert all(verify(storage, row.name).ok for row in storage.streams())
-    assert f"to {tables.HEAD}" in caplog.text
+    assert f"to {migrations.HEAD}" in caplog.text
     (copy,) = tmp_path.glob("*.bak")
     assert str(copy) in caplog.text
     with closing(sqlite3.connect(copy)) as before:

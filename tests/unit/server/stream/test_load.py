@@ -11,7 +11,7 @@ from sqlalchemy import event
 from tests.unit.server.support import Bench, Flaky, bench, running
 from venire.server import ItemIn, Lease
 from venire.server.store import open_storage
-from venire.server.store.sql.storage import SqlStorage
+from venire.server.store.sql.storage import Storage
 from venire.server.stream import live_stream
 from venire.server.stream.leases import LeaseIndex
 from venire.server.stream.live_stream import LARGE_PAYLOAD
@@ -54,7 +54,7 @@ def _check(b: Bench, kept: int) -> None:
 @running
 async def test_a_start_counts_nothing_and_reads_no_long_payload(tmp_path: Path) -> None:
     storage: Any = open_storage(f"sqlite:///{tmp_path}/venire.db")
-    assert isinstance(storage, SqlStorage)
+    assert isinstance(storage, Storage)
     with storage:
         async with bench(storage) as b:  # type: ignore[arg-type]
             await b.service.add_items("posts", [ItemIn(f"i{n}", "z" * 9999) for n in range(3)])

@@ -11,17 +11,16 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from venire.errors import FileError, NotFound, StoreError
 from venire.server.store import changes as c
 from venire.server.store import records as r
-from venire.server.store.base import Storage
 from venire.server.store.contents import compact
 from venire.server.store.file_lock import open_private
 from venire.server.store.record import Record
@@ -36,6 +35,9 @@ from venire.server.store.records import (
 )
 from venire.tools.lazy import library
 from venire.tools.untrusted import is_file_name, parse_json
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.storage import Storage
 
 MANIFEST: Final = "manifest.json"
 
@@ -73,9 +75,49 @@ class Secret(Record):
     text: str
 
 
-def name_of(row: LabelRow) -> str:
-    """Under which name the rationale of a label is kept."""
-    return compact([row.item, row.labeler])
+class _Private(NamedTuple):
+    """What can be erased of the rows of a table: kind and name of its `Secret`, and the columns.
+
+    `columns` are those that the secret's text and digest are of; `public` what stands there in the
+    file of the table, and `erased` in a row whose secret is gone.
+    """
+
+    kind: str
+    name: Callable[[Any], str]
+    columns: dict[str, str]
+    public: dict[str, Any]
+    erased: dict[str, Any]
+
+    def secret_of(self, row: Any) -> Secret | None:
+        """What is to be kept apart, if the row has anything that is not erased."""
+        if all(getattr(row, column) == value for column, value in self.erased.items()):
+            return None
+        held = {field: getattr(row, column) for field, column in self.columns.items()}
+        return Secret(**{"kind": self.kind, "name": self.name(row), "digest": "", **held})
+
+    def whole(self, row: Any, secret: Secret | None) -> Any:
+        if secret is None:
+            return row._replace(**self.erased)
+        return row._replace(**{x: getattr(secret, field) for field, x in self.columns.items()})
+
+
+PRIVATE: Final[dict[str, _Private]] = {
+    "items": _Private(
+        "item",
+        lambda row: row.id,
+        {"text": "payload", "digest": "digest"},
+        {"payload": "", "digest": ""},
+        {"payload": "null", "digest": ERASED},
+    ),
+    "notes": _Private("note", lambda row: str(row.n), {"text": "text"}, {"text": ""}, {"text": ""}),
+    "labels": _Private(
+        "label",
+        lambda row: compact([row.item, row.labeler]),
+        {"text": "rationale"},
+        {"rationale": None},
+        {"rationale": None},
+    ),
+}
 
 
 def folder_of(archive: Path, stream: str, name: str) -> Path:
@@ -190,30 +232,11 @@ class SegmentWriter:
 
     def add(self, table: str, rows: Sequence[Any]) -> None:
         """Add rows; what is private of items, notes and labels goes into its own file."""
-        secrets: list[Secret] = []
-        if table == "items":
-            whole = [row for row in rows if row.digest != r.ERASED]
-            secrets = [
-                Secret(kind="item", name=row.id, digest=row.digest, text=row.payload)
-                for row in whole
-            ]
-            rows = [row._replace(digest="", payload="") for row in rows]
-        elif table == "notes":
-            secrets = [
-                Secret(kind="note", name=str(row.n), digest="", text=row.text)
-                for row in rows
-                if row.text
-            ]
-            rows = [row._replace(text="") for row in rows]
-        elif table == "labels":
-            secrets = [
-                Secret(kind="label", name=name_of(row), digest="", text=row.rationale)
-                for row in rows
-                if row.rationale is not None
-            ]
-            rows = [row._replace(rationale=None) for row in rows] if secrets else rows
+        private = PRIVATE.get(table)
+        if private is not None:
+            self._files["private"].add(filter(None, map(private.secret_of, rows)))
+            rows = [row._replace(**private.public) for row in rows]
         self._files[table].add(rows)
-        self._files["private"].add(secrets)
 
     def finish(self, previous: str) -> r.SegmentRow:
         """Put the folder into its place; the whole segment.
@@ -248,7 +271,6 @@ class SegmentFiles:
         self.segment, self.folder = segment, folder_of(archive, segment.stream, segment.name)
 
     def manifest(self) -> dict[str, Any]:
-        """What the segment says of itself."""
         path = self.folder / MANIFEST
         try:
             found = parse_json(path.read_text(encoding="utf-8"))
@@ -288,20 +310,15 @@ class SegmentFiles:
         yield from self._pieces("private.parquet", Secret)
 
     def some(self, table: str, column: str, value: Any) -> list[Any]:
-        """The rows of a table that have a value in a column."""
         return self._some(f"{table}.parquet", TABLES[table], [(column, "=", value)])
 
-    def secret(self, kind: str, name: str) -> Secret | None:
-        """One thing that is private; None if it was erased."""
-        where = [("kind", "=", kind), ("name", "=", name)]
-        found = self._some("private.parquet", Secret, where)
-        return found[0] if found else None
-
-    def texts(self, kind: str, names: Iterable[str]) -> dict[str, str]:
-        """The private texts of these names that were not erased."""
-        where = [("kind", "=", kind), ("name", "in", list(names))]
-        found = self._some("private.parquet", Secret, where) if where[1][2] else []
-        return {row.name: row.text for row in found}
+    def whole(self, table: str, rows: Sequence[Any]) -> list[Any]:
+        """Rows of a table with what is private of them and was not erased."""
+        private = PRIVATE[table]
+        where = [("kind", "=", private.kind), ("name", "in", list(map(private.name, rows)))]
+        found = self._some("private.parquet", Secret, where) if rows else []
+        kept = {secret.name: secret for secret in found}
+        return [private.whole(row, kept.get(private.name(row))) for row in rows]
 
     def names(self, kind: str) -> set[str]:
         """Of which items, or notes, there is something private."""
@@ -396,37 +413,27 @@ def find_archived(storage: Storage, stream: str, item: str, archive: Path) -> Ar
     rows: list[ItemRow] = files.some("items", "id", item)
     if not rows:
         raise NotFound("archived item", item, f"it is not in {files.folder}, as the store says")
-    kept = files.secret("item", item)
-    digest, payload = (ERASED, "null") if kept is None else (kept.digest, kept.text)
     later = [row for row in storage.segments(stream) if row.n >= segment.n and row.name]
     revised = [SegmentFiles(archive, row).some("revisions", "item", item) for row in later]
-    labels = {row.labeler: row for row in _labels(files, item)}
+    labels = {row.labeler: row for row in files.whole("labels", files.some("labels", "item", item))}
     labels.update((row.labeler, row) for row in storage.labels_of(stream, item))
     return ArchivedItem(
         segment.n,
-        rows[0]._replace(digest=digest, payload=payload),
+        files.whole("items", rows)[0],
         [labels[name] for name in sorted(labels)],
         [*(row for some in revised for row in some), *storage.revisions_of(stream, item)],
-        _notes(files, item) + storage.notes(stream, 0, None, item),
+        files.whole("notes", files.some("notes", "item", item))
+        + storage.notes(stream, 0, None, item),
     )
-
-
-def _labels(files: SegmentFiles, item: str) -> list[LabelRow]:
-    rows: list[LabelRow] = files.some("labels", "item", item)
-    kept = files.texts("label", map(name_of, rows))
-    return [row._replace(rationale=kept.get(name_of(row))) for row in rows]
 
 
 def texts_of(files: SegmentFiles, item: str) -> list[tuple[str, str]]:
     """Under which kinds and names there may be texts about an item, beside its payload."""
-    notes = [("note", str(row.n)) for row in files.some("notes", "item", item)]
-    return notes + [("label", name_of(row)) for row in files.some("labels", "item", item)]
-
-
-def _notes(files: SegmentFiles, item: str) -> list[NoteRow]:
-    rows: list[NoteRow] = files.some("notes", "item", item)
-    kept = files.texts("note", (str(row.n) for row in rows))
-    return [row._replace(text=kept.get(str(row.n), "")) for row in rows]
+    return [
+        (PRIVATE[table].kind, PRIVATE[table].name(row))
+        for table in ("notes", "labels")
+        for row in files.some(table, "item", item)
+    ]
 
 
 def remove_files(storage: Storage, stream: str, archive: Path) -> None:

@@ -9,25 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from venire.errors import FileError, StateError, StoreError
 from venire.events import Closed, GoldGiven, Revised, Withdrawn
 from venire.server.store import changes as c
-from venire.server.store.base import Storage
-from venire.server.store.codec import decode
 from venire.server.store.contents import is_in
 from venire.server.store.history.files import (
+    PRIVATE,
     TABLES,
     Secret,
     SegmentFiles,
     SegmentWriter,
     chained,
-    name_of,
     texts_of,
 )
+from venire.server.store.log import decode
 from venire.server.store.record import Record
-from venire.server.store.records import ERASED, EventRow, ItemRow, LabelRow, NoteRow, SegmentRow
+from venire.server.store.records import ERASED, EventRow, ItemRow, SegmentRow
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.storage import Storage
 
 #: Events in a segment, as far as there are snapshots.
 MAX_EVENTS: Final = 1_000_000
@@ -51,7 +53,6 @@ class Keep:
 
     @property
     def anything(self) -> bool:
-        """Whether anything may be archived."""
         return self.since is not None or self.items is not None
 
     def allows(self, at: float, exits_after: int) -> bool:
@@ -334,7 +335,7 @@ def restore_segment(
     for table in TABLES:
         for piece in files.rows(table):
             for start in range(0, len(piece), _CHUNK):
-                some = [_whole(row, secrets) for row in piece[start : start + _CHUNK]]
+                some = [_whole(table, row, secrets) for row in piece[start : start + _CHUNK]]
                 storage.write([c.PutBack(some)])
                 tell(f"put back {len(some)} rows of {table}")
     storage.write([c.RemoveSegment(stream, segment.n)])
@@ -342,17 +343,9 @@ def restore_segment(
     return segment
 
 
-def _whole(row: Record, secrets: Mapping[tuple[str, str], Secret]) -> Record:
-    """A row with what is private of it."""
-    if isinstance(row, ItemRow):
-        item = secrets.get(("item", row.id))
-        if item is None:
-            return row._replace(digest=ERASED, payload="null")
-        return row._replace(digest=item.digest, payload=item.text)
-    if isinstance(row, NoteRow):
-        note = secrets.get(("note", str(row.n)))
-        return row._replace(text="" if note is None else note.text)
-    if isinstance(row, LabelRow):
-        said = secrets.get(("label", name_of(row)))
-        return row if said is None else row._replace(rationale=said.text)
-    return row
+def _whole(table: str, row: Record, secrets: Mapping[tuple[str, str], Secret]) -> Record:
+    private = PRIVATE.get(table)
+    if private is None:
+        return row
+    whole: Record = private.whole(row, secrets.get((private.kind, private.name(row))))
+    return whole

@@ -19,16 +19,18 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import FileError, StoreError
 from venire.server.store import changes as c
 from venire.server.store import records as r
-from venire.server.store.base import Storage
 from venire.server.store.maintenance.export import replacing
 from venire.server.store.opening import RESTORING
 from venire.server.store.record import Record
 from venire.tools.untrusted import is_file_name, parse_json
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.storage import Storage
 
 #: The format that is written. Archives of format 1 have no last line with counts and digest.
 FORMAT = 2

@@ -1,27 +1,56 @@
 """What a log says, compared with the tables while the log is read.
 
-Memory is for the items that are open, for a window of the log, for gold, and for what differs:
-not for the length of the log.
+Exits and revisions are numbered, in the log and in the table, so both are read side by side. What
+is kept of an item is dropped when it has left and its row was read: memory is for the items that
+are open, for a window of the log, for gold, and for what differs, not for the length of the log.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from venire.errors import StoreDown, StoreError
 from venire.events import Arrived, Assigned, Closed, Event, GoldGiven, Observed, Revised, Withdrawn
-from venire.model import Assignment, Item, ItemStatus, LeaseStatus
-from venire.server.store.base import Said, Storage
-from venire.server.store.maintenance.compared_items import ItemsCompared, RevisionsCompared
-from venire.server.store.maintenance.marks import Mark, digest_of_snapshot
-from venire.server.store.records import LeaseRow, SnapshotRow
+from venire.model import (
+    Assignment,
+    Exit,
+    ExitReason,
+    Item,
+    ItemStatus,
+    LeaseStatus,
+    Revision,
+    Verdict,
+)
+from venire.server.store.contents import compact, is_content_of
+from venire.server.store.records import ERASED, ItemRow, LeaseRow, SettingsRow
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.reading import Said
+    from venire.server.store.sql.storage import Storage
 
 #: What was gathered is compared after this number of events, exits and leases.
 WINDOW: Final = 20_000
+
+
+class Mark(NamedTuple):
+    """A snapshot with which a log agreed: what was before it need not be done again.
+
+    It is after `n` events, `exits` exits and `revisions` revisions, the last of them at `at`;
+    `digest` is the SHA-256 of the snapshot.
+    """
+
+    n: int = 0
+    exits: int = 0
+    revisions: int = 0
+    at: float = -math.inf
+    digest: str = ""
 
 
 class Compared:
@@ -43,11 +72,10 @@ class Compared:
         with self._reading():
             drawn = [row.item for row in storage.checks(stream)]
             where = Whereabouts(storage, stream, start)
-            self._items = ItemsCompared(storage, stream, start, drawn)
+            self._items = ItemsCompared(storage, stream, start, drawn, items)
             self._revisions = RevisionsCompared(storage, stream, start)
             self._labels = LabelsCompared(storage, stream, start, where)
             self._leases = LeasesCompared(storage, stream, start, where, drawn)
-            self._items.start_with(items)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -120,32 +148,20 @@ class Compared:
             self.differences += self._labels.finish()
             self.differences += self._leases.finish(out)
 
-    def mark(self, snapshot: SnapshotRow) -> Mark:
-        """How far it is, with the snapshot that was taken here."""
-        return Mark(
-            self.events, self.start.exits + self.exits, self.start.revisions + self.revisions,
-            self.at, digest_of_snapshot(snapshot),
-        )  # fmt: skip
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """How many items, exits, revisions and leases there are since the start."""
+        if not self._readable:
+            return 0, 0, 0, 0
+        exits = self._items.exits - self.start.exits
+        revisions = self._revisions.count - self.start.revisions
+        return self._items.came, exits, revisions, self._leases.count
 
     @property
-    def items(self) -> int:
-        """How many items were open at the start, or came since."""
-        return self._items.came if self._readable else 0
-
-    @property
-    def exits(self) -> int:
-        """How many items have left since the start."""
-        return self._items.exits - self.start.exits if self._readable else 0
-
-    @property
-    def revisions(self) -> int:
-        """How many verdicts were revised since the start."""
-        return self._revisions.count - self.start.revisions if self._readable else 0
-
-    @property
-    def leases(self) -> int:
-        """How many leases there are since the start."""
-        return self._leases.count if self._readable else 0
+    def reached(self) -> Mark:
+        _, exits, revisions, _ = self.counts
+        exits, revisions = exits + self.start.exits, revisions + self.start.revisions
+        return Mark(self.events, exits, revisions, self.at)
 
 
 def gold_differences(
@@ -194,6 +210,8 @@ _CHUNK: Final = 5_000
 
 _AT: Final = 5  # the place of the time in `Said`
 
+R = TypeVar("R")
+
 
 class Whereabouts:
     """Which items have left by the end, as their table says, which is compared by itself."""
@@ -213,21 +231,35 @@ class Whereabouts:
         return self._start.n > 0 and (row is None or 0 < (row.exit_n or 0) <= self._start.exits)
 
 
+class _InTime(Generic[R]):
+    """Rows in the order of time, read up to one."""
+
+    def __init__(self, rows: Iterator[R], time: Callable[[R], float]) -> None:
+        self._rows, self._time = rows, time
+        self._next = next(rows, None)
+        self.read_to = -math.inf
+
+    def until(self, time: float) -> Iterator[R]:
+        self.read_to = time
+        while self._next is not None and self._time(self._next) <= time:
+            yield self._next
+            self._next = next(self._rows, None)
+
+
 class LabelsCompared:
     """What was said by the log, against the labels."""
 
     def __init__(self, storage: Storage, stream: str, start: Mark, where: Whereabouts) -> None:
         self._storage, self._stream, self._start, self._where = storage, stream, start, where
-        self._rows = storage.said_in_time(stream, start.at if start.n else None)
-        self._next = next(self._rows, None)
-        self._read_to = -math.inf
+        self._rows = _InTime(
+            storage.said_in_time(stream, start.at if start.n else None), lambda row: row[_AT]
+        )
         self._facts: set[Said] = set()
         self._late: set[str] = set()  # items that left before the start, and were labelled since
         self._strange: dict[Pair, Said] = {}  # rows of which the log has said nothing yet
         self._answered: set[Said] = set()  # rows that were looked up before their time came
 
     def add(self, observed: Sequence[Observed], at: float) -> None:
-        """Labels came."""
         self._facts.update(
             [
                 (x.item, x.labeler, str(x.said), event.slot, event.late, at, x.confidence)
@@ -241,7 +273,7 @@ class LabelsCompared:
     def flush(self, until: float) -> Iterator[str]:
         """Compare what was said so far, where `until` is the latest time in the log."""
         facts, self._facts = self._facts, set()
-        yield from self._match(set(self._read(until)), facts)
+        yield from self._match(set(self._rows.until(until)), facts)
 
     def _match(self, rows: set[Said], facts: set[Said]) -> Iterator[str]:
         if rows == facts and not self._strange:
@@ -258,8 +290,7 @@ class LabelsCompared:
         self._drop_late()
 
     def finish(self) -> Iterator[str]:
-        """Compare the rest."""
-        while rows := set(islice(self._read(math.inf), _CHUNK)):
+        while rows := set(islice(self._rows.until(math.inf), _CHUNK)):
             yield from self._match(rows, set())
         for row in self._strange.values():
             item, labeler, at = row[0], row[1], row[_AT]
@@ -267,15 +298,10 @@ class LabelsCompared:
             if at > self._start.at and not before:
                 yield f"the label of {item!r} by {labeler!r} is in the table but not in the log"
 
-    def _read(self, until: float) -> Iterator[Said]:
-        self._read_to = until
-        while self._next is not None and self._next[_AT] <= until:
-            yield self._next
-            self._next = next(self._rows, None)
-
     def _look_up(self, facts: list[Said]) -> Iterator[str]:
         """Labels that have no row of their time: their rows say something else, or are gone."""
-        for some in _chunks(facts):
+        for start in range(0, len(facts), _CHUNK):
+            some = facts[start : start + _CHUNK]
             items = {fact[0] for fact in some}
             rows = {(x.item, x.labeler): x for x in self._storage.labels_among(self._stream, items)}
             gone = self._storage.archived(self._stream, items) if self._start.n else {}
@@ -284,7 +310,7 @@ class LabelsCompared:
                 if row is not None:
                     said = row.item, row.labeler, row.said
                     found = (*said, row.slot, row.late, row.at, row.confidence)
-                    if row.at > self._read_to:
+                    if row.at > self._rows.read_to:
                         self._answered.add(found)
                     if found != fact:
                         yield _differ(found, fact)
@@ -309,20 +335,21 @@ class LeasesCompared:
     ) -> None:
         self._storage, self._stream, self._start, self._where = storage, stream, start, where
         self._drawn = set(drawn)  # leased to trusted labelers, as others that have left are
-        self._rows = storage.leases_in_time(stream, start.at if start.n else None)
-        self._next = next(self._rows, None)
+        self._rows = _InTime(
+            storage.leases_in_time(stream, start.at if start.n else None), lambda row: row.given_at
+        )
         self._given: set[tuple[str, str, float]] = set()
         self._strange: set[tuple[str, str, float]] = set()  # of which the log said nothing yet
         self.count = 0
 
     def add(self, work: Iterable[Assignment], at: float) -> None:
-        """Work was handed out."""
         self._given.update((one.item, one.labeler, at) for one in work)
 
     def flush(self, until: float) -> Iterator[str]:
         """Compare what was handed out so far, where `until` is the latest time in the log."""
-        read, given, self._given = self._read(until), self._given, set()
+        read, given, self._given = self._rows.until(until), self._given, set()
         while rows := list(islice(read, _CHUNK)):
+            self.count += len(rows)
             self._strange.update(
                 (row.item, row.labeler, row.given_at)
                 for row in rows
@@ -351,12 +378,6 @@ class LeasesCompared:
         if len(pairs) != len(held):
             yield "a labeler has two open leases of one item"
 
-    def _read(self, until: float) -> Iterator[LeaseRow]:
-        while self._next is not None and self._next.given_at <= until:
-            self.count += 1
-            yield self._next
-            self._next = next(self._rows, None)
-
     def _done(self, rows: list[LeaseRow]) -> Iterator[str]:
         """Leases that are done without a label."""
         done = {
@@ -384,5 +405,189 @@ def _differ(row: Said, fact: Said) -> str:
     return f"the label of {row[0]!r} by {row[1]!r} is {row[2:]}, the log says {fact[2:]}"
 
 
-def _chunks(facts: list[Said]) -> Iterator[list[Said]]:
-    return (facts[k : k + _CHUNK] for k in range(0, len(facts), _CHUNK))
+#: Rows to read at once; with their payloads.
+_ROWS: Final = 2_000
+
+#: An item, and when it came: slot and time, which are not known of one that was open at the start.
+Came: TypeAlias = tuple[Item, int | None, float | None]
+
+
+class ItemsCompared:
+    """How items came and left, by the log, against their rows.
+
+    `drawn` are items of which it is remembered how they left, `items` those open at the start.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        stream: str,
+        start: Mark,
+        drawn: Iterable[str],
+        items: Iterable[Item],
+    ) -> None:
+        self._storage, self._stream = storage, stream
+        self._costs = {_delay_cost(row) for row in storage.settings(stream)}
+        self.open: dict[str, Came] = {str(item.id): (item, None, None) for item in items}
+        self.labelled: Counter[str] = Counter()  # labels since the start, of items that are open
+        self.came, self.exits, self._read = len(self.open), start.exits, start.exits
+        self.drawn: dict[str, tuple[Any, ...] | None] = dict.fromkeys(drawn)
+        self.left: dict[str, tuple[Came, tuple[Any, ...]]] = {}  # whose rows were not read yet
+        self._strange: dict[str, ItemRow] = {}  # rows of items that have not left yet
+
+    def arrive(self, items: Iterable[Item], slot: int, at: float) -> None:
+        for item in items:
+            self.open[item.id] = item, slot, at
+            self.came += 1
+
+    def leave(self, e: Exit, at: float) -> None:
+        how = (*said(e.verdict), e.labels, e.reason)
+        self._leave(e.item, ItemStatus.LEFT, e.slot, at, *how)
+
+    def withdraw(self, item: str, slot: int, at: float) -> None:
+        """An item was withdrawn; one that was open at the start may have had labels before."""
+        labels = None if self.open[item][1] is None else self.labelled[item]
+        self._leave(item, ItemStatus.WITHDRAWN, slot, at, None, 0.0, labels, ExitReason.WITHDRAWN)
+
+    def _leave(self, item: str, status: str, *how: Any) -> None:
+        self.labelled.pop(item, None)
+        self.exits += 1
+        left = (status, self.exits, *how)
+        self.left[item] = self.open.pop(item), left
+        if item in self.drawn:
+            self.drawn[item] = left
+
+    def flush(self) -> Iterator[str]:
+        while self._read < self.exits:
+            rows = self._exits(min(_ROWS, self.exits - self._read))
+            if not rows:
+                break
+            for row in rows:
+                yield from self._content(row)
+                if row.id in self.left:
+                    yield from self._differences(row, *self.left.pop(row.id))
+                else:
+                    self._strange[row.id] = row._replace(payload="")
+        for id in self.left.keys() & self._strange.keys():
+            yield from self._differences(self._strange.pop(id), *self.left.pop(id))
+
+    def finish(self) -> Iterator[str]:
+        """Compare the rest: all that is open, and what was not found in its place."""
+        yield from self.flush()
+        while rows := self._exits(_ROWS):
+            for row in rows:
+                yield from self._content(row)
+                self._strange[row.id] = row._replace(payload="")
+        for row in self._strange.values():
+            yield from self._placed(row)
+        for row in self._storage.stray_items(self._stream):
+            yield from (*self._content(row), *self._placed(row))
+        for row in self._storage.open_items(self._stream, sys.maxsize):
+            if row.exit_n is None:  # else it was read with those that left
+                yield from (*self._content(row), *self._placed(row))
+        for id in (*self.left, *self.open):
+            yield f"item {id!r} is in the log but not in the table"
+
+    def _exits(self, limit: int) -> list[ItemRow]:
+        rows = self._storage.exits(self._stream, self._read, limit, True)
+        if rows:
+            self._read = rows[-1].exit_n or 0
+        return rows
+
+    def _placed(self, row: ItemRow) -> Iterator[str]:
+        """A row is that of an item which left, or is open; or there is none in the log."""
+        if row.id in self.left:
+            yield from self._differences(row, *self.left.pop(row.id))
+        elif row.id in self.open:
+            yield from self._differences(row, self.open.pop(row.id), (ItemStatus.OPEN,))
+        else:
+            yield f"item {row.id!r} is in the table but not in the log"
+
+    def _content(self, row: ItemRow) -> Iterator[str]:
+        if row.digest != ERASED and not is_content_of(row):
+            yield f"item {row.id!r} does not match the digest of its content"
+
+    def _differences(self, row: ItemRow, came: Came, expected: tuple[Any, ...]) -> Iterator[str]:
+        yield from _arrival(row, *came, self._costs)
+        found = _how(row)[: len(expected)]
+        if found == expected:
+            return
+        if len(expected) > 1 and expected[6] is None and row.status == ItemStatus.WITHDRAWN:
+            expected = (*expected[:6], row.labels, *expected[7:])
+        if found != expected:
+            yield f"item {row.id!r} is {found}, the log says {expected}"
+
+
+class RevisionsCompared:
+    """The revisions in the table are those of the log, number for number."""
+
+    def __init__(self, storage: Storage, stream: str, start: Mark) -> None:
+        self._storage, self._stream = storage, stream
+        self.count, self._read = start.revisions, start.revisions
+        self._expected: dict[int, tuple[Any, ...]] = {}
+        self._strange: dict[int, tuple[Any, ...]] = {}
+
+    def add(self, r: Revision) -> None:
+        self.count += 1
+        what = (*said(r.before), *said(r.verdict), r.labels)
+        self._expected[self.count] = (self.count, r.item, r.slot, *what)
+
+    def flush(self, rest: bool = False) -> Iterator[str]:
+        """Compare what was revised so far; at last, all rows."""
+        while rest or self._read < self.count:
+            limit = _ROWS if rest else min(_ROWS, self.count - self._read)
+            rows = self._storage.revisions(self._stream, self._read, limit)
+            if not rows:
+                break
+            self._read = rows[-1].n
+            for row in rows:
+                told = row.before, row.before_confidence, row.verdict, row.confidence, row.labels
+                self._strange[row.n] = (row.n, row.item, row.slot, *told)
+        for n in sorted(self._strange.keys() & self._expected.keys()):
+            found, wanted = self._strange.pop(n), self._expected.pop(n)
+            if found != wanted:
+                yield f"revision {n} is {found}, the log says {wanted}"
+
+    def finish(self) -> Iterator[str]:
+        yield from self.flush(rest=True)
+        for n in self._strange:
+            yield f"revision {n} is in the table but not in the log"
+        for n in self._expected:
+            yield f"revision {n} is in the log but not in the table"
+
+
+def said(verdict: Verdict) -> tuple[str | None, float]:
+    return None if verdict.label is None else str(verdict.label), verdict.confidence
+
+
+def _arrival(
+    row: ItemRow, item: Item, slot: int | None, at: float | None, costs: set[float]
+) -> Iterator[str]:
+    """How an item came; the engine was told its weight in slots of waiting (see delay_cost)."""
+    if slot is not None and slot != row.arrived_slot:
+        yield f"item {row.id!r} arrived in slot {row.arrived_slot}, the log says {slot}"
+    if at is not None and at != row.arrived_at:
+        yield f"item {row.id!r} arrived at {row.arrived_at!r}, the log says {at!r}"
+    if all(row.weight / cost != item.weight for cost in costs):
+        yield f"item {row.id!r} has weight {row.weight!r}, the log says {item.weight!r}"
+    if row.min_confidence != item.min_confidence:
+        told = item.min_confidence
+        yield f"item {row.id!r} has min_confidence {row.min_confidence}, the log says {told}"
+    for name, kept, names in (
+        ("eligible", row.eligible, item.eligible),
+        ("excluded", row.excluded, item.excluded),
+    ):
+        if kept != (None if names is None else compact(sorted(names)) if names else "[]"):
+            yield f"item {row.id!r} has {name} {kept}, the log says {names}"
+
+
+def _delay_cost(row: SettingsRow) -> float:
+    try:
+        return float(json.loads(row.body).get("settings", {}).get("delay_cost", 1.0))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreError(f"version {row.version} of the settings cannot be read: {error}") from None
+
+
+def _how(row: ItemRow) -> tuple[Any, ...]:
+    how = row.exit_slot, row.left_at, row.verdict, row.confidence, row.labels, row.reason
+    return row.status, row.exit_n, *how

@@ -12,23 +12,25 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from venire.errors import FileError, UnknownName
 from venire.estimators.auto import Auto
 from venire.files.label_config import PLAIN_CONTROL, Control
 from venire.files.results import Output, write_outputs
 from venire.labels import LabelTable
-from venire.server.store.base import Storage
-from venire.server.store.codec import decode, kind_of
 from venire.server.store.file_lock import open_private
+from venire.server.store.log import decode, kind_of
 from venire.server.store.maintenance.guaranteed import Guaranteed, guaranteed_in
 from venire.server.store.records import ItemRow, LabelRow, RevisionRow
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.storage import Storage
 
 
 class VerdictRow(NamedTuple):
@@ -54,7 +56,6 @@ COLUMNS = VerdictRow._fields
 
 
 def classes_of(storage: Storage, stream: str) -> tuple[str, ...]:
-    """The classes of a stream, by its settings."""
     body = json.loads(storage.settings(stream)[-1].body)
     return tuple(body.get("settings", body)["classes"])
 
@@ -131,7 +132,6 @@ def _verdicts_of(
 def _posteriors(
     storage: Storage, stream: str, classes: tuple[str, ...]
 ) -> dict[str, tuple[float, ...]]:
-    """The probability of each class of each item with a label."""
     rows = [(row.item, row.labeler, row.said) for row in storage.all_labels(stream)]
     if not rows:
         return {}
@@ -225,7 +225,7 @@ def _notes(storage: Storage, stream: str) -> Table:
 
 
 #: What there is to export as a table, by name.
-TABLES: Final = MappingProxyType[str, Callable[[Storage, str], Table]](
+TABLES: Final[Mapping[str, Callable[[Storage, str], Table]]] = MappingProxyType(
     {
         "labels": _labels,
         "verdicts": _verdicts,

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from venire.audits.guarantees import ExitGuarantee, exit_guarantee
 from venire.model import ItemStatus
-from venire.server.store.base import Storage
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.storage import Storage
 
 #: The level where the settings say none.
 LEVEL: Final = 0.95

@@ -1,23 +1,78 @@
-"""A log done again by a fresh engine, from its start or from a snapshot."""
+"""A log replayed by a fresh engine, from its start or from a snapshot, against the tables.
+
+Up to where the log of a stream was checked is kept with the store, as marks. Besides, what the
+audit trail says was erased or deleted is to be gone.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from venire.engine import Scheduler
 from venire.engine.snapshot import is_older
 from venire.errors import ReplayError, StoreError, VenireError
 from venire.events import Event
-from venire.server.store.base import Storage
-from venire.server.store.codec import SlotParts, decode
-from venire.server.store.maintenance.compared import Compared
-from venire.server.store.maintenance.marks import Mark, start_of
-from venire.server.store.provenance import Writers
-from venire.server.store.records import EventRow, SnapshotRow
+from venire.server.store.changes import VERIFIED, SetMeta
+from venire.server.store.log import SlotParts, Writers, decode
+from venire.server.store.maintenance.compared import Compared, Mark
+from venire.server.store.records import ERASED, EventRow, SegmentRow, SnapshotRow
+
+if TYPE_CHECKING:
+    from venire.server.store.sql.storage import Storage
+
+
+def read_marks(storage: Storage, stream: str) -> list[Mark]:
+    """The marks of earlier verifications.
+
+    >>> from venire.server.store import open_storage
+    >>> storage = open_storage("memory:")
+    >>> save_marks(storage, "posts", [Mark(7, 2, 0, 5.5, "abc")])
+    >>> read_marks(storage, "posts")
+    [Mark(n=7, exits=2, revisions=0, at=5.5, digest='abc')]
+    """
+    with suppress(ValueError, TypeError):
+        return [Mark(*row) for row in json.loads(storage.meta(f"{VERIFIED}{stream}") or "[]")]
+    return []
+
+
+def save_marks(storage: Storage, stream: str, marks: Sequence[Mark]) -> None:
+    """Keep those marks that have a snapshot; beside earlier ones whose snapshots are still there.
+
+    A store that cannot be written to is checked from the same place the next time.
+    """
+    there = set(storage.snapshot_numbers(stream))
+    known = {mark.n: mark for mark in read_marks(storage, stream) if mark.n in there}
+    known.update((mark.n, mark) for mark in marks if mark.digest)
+    if marks:
+        kept = json.dumps([known[n] for n in sorted(known)])
+        with suppress(StoreError):
+            storage.write([SetMeta(f"{VERIFIED}{stream}", kept)])
+
+
+def _digest_of(snapshot: SnapshotRow) -> str:
+    return hashlib.sha256(snapshot.body).hexdigest()
+
+
+def start_of(
+    storage: Storage, stream: str, segments: list[SegmentRow], marks: Sequence[Mark]
+) -> Mark:
+    """Where to begin: after what is archived, at the last mark whose snapshot is the same."""
+    start = Mark()
+    if segments:
+        last = segments[-1]
+        start = Mark(last.next_event, last.exits, last.revisions, last.ended_at)
+    for mark in sorted(marks, reverse=True):
+        snapshot = storage.snapshot(stream, mark.n) if mark.n >= start.n else None
+        if snapshot is not None and _digest_of(snapshot) == mark.digest:
+            return max(start, mark)
+    return start
 
 
 class Replayed:
@@ -30,7 +85,7 @@ class Replayed:
         self._storage, self._stream, self._start = storage, stream, start
         first = storage.snapshot(stream, start.n)
         strict = first is None or not is_older(first.body)
-        self._writers = Writers.of(storage, stream, strict)
+        self._writers = Writers(storage.engines(stream), strict)
         self._numbers = [n for n in storage.snapshot_numbers(stream) if n >= start.n]
         self._slowly: set[int] = set()  # runs of labels to be done one by one
         self._size = 1  # of the run that is being done
@@ -116,7 +171,6 @@ class Replayed:
         return snapshot
 
     def _compare(self, engine: Scheduler, snapshot: SnapshotRow, seen: Compared) -> None:
-        """Whether a snapshot is the state that the log gives."""
         try:
             kept = _restored(snapshot)
         except StoreError as error:
@@ -128,7 +182,7 @@ class Replayed:
             what = f"snapshot {snapshot.n} differs from the state that the log gives"
             seen.differences.append(what)
         else:
-            self.marks.append(seen.mark(snapshot))
+            self.marks.append(seen.reached._replace(digest=_digest_of(snapshot)))
 
 
 @contextmanager
@@ -176,7 +230,6 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether log and tables agree."""
         return not self.differences
 
 
@@ -205,14 +258,15 @@ def verify(storage: Storage, stream: str, marks: Sequence[Mark] = ()) -> Verific
             seen = replay.run()
         except VenireError as error:
             return Verification(stream, replay.events, differences=(str(error),), start=start.n)
+        items, exits, revisions, leases = seen.counts
         return Verification(
             stream,
             events=seen.events,
-            items=seen.items,
-            exits=seen.exits,
-            revisions=seen.revisions,
+            items=items,
+            exits=exits,
+            revisions=revisions,
             labels=storage.counts(stream).labels,
-            leases=seen.leases,
+            leases=leases,
             snapshots=len(storage.snapshot_numbers(stream)),
             gold=len(seen.gold),
             taken=seen.taken,
@@ -221,3 +275,98 @@ def verify(storage: Storage, stream: str, marks: Sequence[Mark] = ()) -> Verific
             archived=segments[-1].next_event if segments else 0,
             marks=() if seen.differences else (start, *replay.marks),
         )
+
+
+_CHUNK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A stream that was deleted, when and by whom, and whether nothing of it is left."""
+
+    stream: str
+    at: float
+    actor: str
+    ok: bool
+
+
+def deletions(storage: Storage) -> list[Deletion]:
+    """The streams that were deleted and not created again, in that order.
+
+    >>> from venire.server.store import AuditRow, Insert, open_storage
+    >>> storage = open_storage("memory:")
+    >>> entry = AuditRow.load([0, 5.0, "me", None, "stream.delete", "posts"])
+    >>> storage.write([Insert([entry])])
+    >>> deletions(storage)
+    [Deletion(stream='posts', at=5.0, actor='me', ok=True)]
+    """
+    found: dict[str, tuple[float, str]] = {}
+    for row in storage.all_audit():
+        if row.stream is not None and row.action == "stream.create":
+            found.pop(row.stream, None)
+        elif row.stream is not None and row.action == "stream.delete":
+            found[row.stream] = row.at, row.actor
+    there = {row.name for row in (*storage.streams(), *storage.deleted_streams())}
+    return [
+        Deletion(name, at, actor, name not in there and not storage.remains(name))
+        for name, (at, actor) in found.items()
+    ]
+
+
+def not_erased(storage: Storage, stream: str) -> list[str]:
+    """What is left of a stream although the audit trail says that it was erased.
+
+    >>> from venire.server.store import open_storage
+    >>> not_erased(open_storage("memory:"), "posts")
+    []
+    """
+    erased: dict[str, None] = {}
+    for row in storage.all_audit(stream):
+        if row.action == "item.erase" and row.subject is not None:
+            erased[row.subject] = None
+        elif row.action == "stream.create":  # one of the same name was deleted before
+            erased.clear()
+    left = []
+    for item in erased:
+        kept = storage.item(stream, item)
+        if kept is not None and (kept.digest != ERASED or kept.payload != "null"):
+            left.append(f"the payload of item {item!r} is there, though it was erased")
+        if any(label.rationale is not None for label in storage.labels_of(stream, item)):
+            left.append(f"the reasons of labels of item {item!r} are there, though it was erased")
+    return left
+
+
+def found_in(store: Path, text: str) -> list[Path]:
+    """The files of a SQLite store in which a text is found: the file, its logs, its old versions.
+
+    Call it in a process that has not opened the store: closing a file that SQLite has open lets go
+    of the locks on it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "venire.db")
+    ...     _ = path.write_text("what somebody said")
+    ...     len(found_in(path, "somebody")), len(found_in(path, "nobody"))
+    (1, 0)
+    """
+    beside = sorted(store.parent.glob(f"{store.name}?*"))
+    return [path for path in (store, *beside) if path.is_file() and _holds(path, _forms(text))]
+
+
+def _forms(text: str) -> Sequence[bytes]:
+    inside = json.dumps(text, ensure_ascii=False)[1:-1]
+    return sorted({text.encode(), inside.encode()})
+
+
+def _holds(path: Path, forms: Sequence[bytes]) -> bool:
+    longest = max(map(len, forms))
+    return any(any(form in part for form in forms) for part in _parts(path, longest))
+
+
+def _parts(path: Path, overlap: int) -> Iterator[bytes]:
+    """A file in pieces that overlap, so that nothing is missed in between."""
+    with open(path, "rb") as file:
+        tail = b""
+        while chunk := file.read(_CHUNK):
+            yield tail + chunk
+            tail = (tail + chunk)[-overlap:]

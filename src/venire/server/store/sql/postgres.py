@@ -29,9 +29,9 @@ from sqlalchemy import Connection, create_engine, exc
 from venire.errors import InputError, MissingExtra, StoreDown, StoreError, StoreInUse
 from venire.server.store.changes import Change
 from venire.server.store.ownership import Members
-from venire.server.store.sql import tables
+from venire.server.store.sql import migrations
 from venire.server.store.sql.statements import TOUCH, Step
-from venire.server.store.sql.storage import SqlStorage
+from venire.server.store.sql.storage import Storage
 from venire.server.store.sql.tables import metadata
 
 try:
@@ -55,8 +55,10 @@ _TRIES = 3
 _COPY, _COPY_MOST = 50, 5_000
 
 
-class PostgresStorage(SqlStorage):
+class PostgresStorage(Storage):
     """A store in the tables of a PostgreSQL database."""
+
+    _driver_error = psycopg.Error
 
     def __init__(self, url: str, owner: bool = True, address: str | None = None) -> None:
         self._address = _address(url)
@@ -141,9 +143,9 @@ class PostgresStorage(SqlStorage):
 
     def _check_version(self, connection: Session) -> None:
         """See that no newer version has upgraded the store before this one had it."""
-        asked = f"SELECT version_num FROM {tables.VERSION_TABLE}".encode()
+        asked = f"SELECT version_num FROM {migrations.VERSION_TABLE}".encode()
         if (found := connection.execute(asked).fetchone()) is not None:
-            tables.check_version(found[0], self.url)
+            migrations.check_version(found[0], self.url)
 
     def _in_use(self) -> StoreInUse:
         return StoreInUse(
@@ -168,25 +170,25 @@ class PostgresStorage(SqlStorage):
                     if self._writing is not None and not self._writing.closed:
                         self._writing.execute("SELECT 1")
                 except psycopg.Error as error:
-                    self._fault = str(_translated(error))
+                    self._fault = str(self._translated(error))
                 finally:
                     self._write_lock.release()
 
     def _prepare(self) -> None:
         """Make the store, or upgrade it while no server has it."""
         with self._engine.begin() as connection:
-            version = tables.version_of(connection)
-            if not tables.check_version(version, self.url):
+            version = migrations.version_of(connection)
+            if not migrations.check_version(version, self.url):
                 return
             if not self.owner:
                 raise StoreError(
                     f"the store {self.url} is of schema {version or 'none'}, this venire writes "
-                    f"{tables.HEAD}: start venire serve once, which makes or upgrades it"
+                    f"{migrations.HEAD}: start venire serve once, which makes or upgrades it"
                 )
             try:
                 if version is not None and not self._alone(connection):
                     return
-                tables.upgrade(connection)
+                migrations.upgrade(connection)
             except exc.DBAPIError as error:
                 if isinstance(error.orig, _BESIDE):
                     raise self._in_use() from None
@@ -195,8 +197,10 @@ class PostgresStorage(SqlStorage):
     def _alone(self, connection: Connection) -> bool:
         """See that no server has the store that is upgraded; whether it still has to be."""
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT}")
-        connection.exec_driver_sql(f"LOCK TABLE {tables.VERSION_TABLE} IN ACCESS EXCLUSIVE MODE")
-        if not tables.check_version(tables.version_of(connection), self.url):
+        connection.exec_driver_sql(
+            f"LOCK TABLE {migrations.VERSION_TABLE} IN ACCESS EXCLUSIVE MODE"
+        )
+        if not migrations.check_version(migrations.version_of(connection), self.url):
             return False
         for _ in range(0, _LOCK_TIMEOUT, _LOOK):
             if not servers.in_use(connection):
@@ -207,14 +211,12 @@ class PostgresStorage(SqlStorage):
     # the streams of several servers
 
     def holds(self, stream: str) -> bool:
-        """Whether this server may write a stream, as far as it knows."""
         return not self.shared or stream in self._claimed
 
     def claims(self) -> frozenset[str]:
         return self._claimed
 
     def claim(self, stream: str) -> bool:
-        """Claim a stream; False if another server has it."""
         if not self.shared or stream in self._claimed:
             return True
         with self._write_lock, self._errors():
@@ -225,7 +227,6 @@ class PostgresStorage(SqlStorage):
             return True
 
     def disclaim(self, stream: str) -> None:
-        """Let others claim a stream."""
         with self._write_lock, self._errors():
             if stream in self._claimed:
                 self._claimed -= {stream}
@@ -233,7 +234,6 @@ class PostgresStorage(SqlStorage):
                     servers.unclaim(self._writing, stream)
 
     def resign(self) -> None:
-        """Let the other servers know that this one will claim nothing more."""
         with self._write_lock, self._errors():
             if self.shared and self._writing is not None:
                 servers.resign(self._writing)
@@ -244,22 +244,18 @@ class PostgresStorage(SqlStorage):
 
     @property
     def secret(self) -> str:
-        """By which this process proves to the other servers who it is."""
         return self._secret
 
     @property
     def lost(self) -> str | None:
-        """Why the connection by which it writes is lost, if that is known."""
         gone = (writing := self._writing) is None or writing.closed
         return self._fault if gone else None
 
     @property
     def silent(self) -> bool:
-        """Whether PostgreSQL owes it an answer for some seconds, or the connection is lost."""
         return (writing := self._writing) is None or writing.closed or writing.silent
 
     def members(self) -> Members:
-        """The servers that share the store now."""
         me = self._pid
         with self._connection() as connection:
             if self.shared:
@@ -269,7 +265,6 @@ class PostgresStorage(SqlStorage):
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Inside, no other server that shares the store is inside."""
         if not self.shared:
             yield
             return
@@ -278,14 +273,13 @@ class PostgresStorage(SqlStorage):
             try:
                 servers.set_timeouts(connection)
                 connection.execute(
-                    f"LOCK TABLE {tables.VERSION_TABLE} IN SHARE ROW EXCLUSIVE MODE".encode()
+                    f"LOCK TABLE {migrations.VERSION_TABLE} IN SHARE ROW EXCLUSIVE MODE".encode()
                 )
                 yield
             finally:
                 connection.close()
 
     def abandon(self) -> None:
-        """Wait for no answer of PostgreSQL any more: calls under way fail, and all later ones."""
         self._closed.set()
 
     def close(self) -> None:
@@ -358,16 +352,15 @@ class PostgresStorage(SqlStorage):
         connection = self._engine.connect()
         return connection.execution_options(isolation_level="REPEATABLE READ")
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (psycopg.Error, exc.DBAPIError) as error:
-            raise _translated(getattr(error, "orig", None) or error) from error
-        except exc.TimeoutError as error:
-            raise StoreDown("all connections to the store are in use") from error
-        except UnicodeEncodeError as error:
-            raise StoreError(f"got text that is not Unicode: {error.reason}") from error
+    def _translated(self, error: BaseException) -> StoreError:
+        text = " ".join(str(error).split())
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            return StoreDown(f"PostgreSQL cannot be used for now: {text}")
+        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            return StoreDown(f"PostgreSQL is read-only for now: {text}")
+        if getattr(error, "sqlstate", None) in _ENDED:
+            return StoreDown(f"PostgreSQL has ended the session: {text}")
+        return StoreError(f"the store refused it: {text}")
 
 
 def _address(url: str) -> dict[str, Any]:
@@ -411,24 +404,13 @@ _BESIDE: Final = (
 _ENDED: Final = frozenset({"25P03", "25P04"})
 
 
-def _translated(error: BaseException) -> StoreError:
-    text = " ".join(str(error).split())
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return StoreDown(f"PostgreSQL cannot be used for now: {text}")
-    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        return StoreDown(f"PostgreSQL is read-only for now: {text}")
-    if getattr(error, "sqlstate", None) in _ENDED:
-        return StoreDown(f"PostgreSQL has ended the session: {text}")
-    return StoreError(f"the store refused it: {text}")
-
-
 @lru_cache(maxsize=64)
 def _for_psycopg(sql: str) -> str:
     """The statement with the placeholders of psycopg.
 
     That a key was used is not worth waiting for another server that says so too, and is stopped.
     """
-    if sql == TOUCH.sql:
+    if sql == TOUCH:
         sql = sql.replace(
             "id = ?", "id = (SELECT id FROM keys WHERE id = ? FOR UPDATE SKIP LOCKED)"
         )

@@ -27,7 +27,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sqlalchemy import Connection, Engine, NullPool, QueuePool, create_engine, event, exc
+from sqlalchemy import Connection, Engine, NullPool, QueuePool, create_engine, event
 from sqlalchemy.engine import URL
 
 from venire.errors import InputError, StoreDown, StoreError
@@ -46,9 +46,9 @@ from venire.server.store.file_lock import (
     create_private,
     make_private,
 )
-from venire.server.store.sql import tables
+from venire.server.store.sql import migrations
 from venire.server.store.sql.statements import Step
-from venire.server.store.sql.storage import SqlStorage
+from venire.server.store.sql.storage import Storage
 
 #: The first version whose write-ahead log survives being reset.
 _SOUND = (3, 51, 3)
@@ -66,7 +66,7 @@ _CHECKPOINT_BUSY = 50
 _BATCH = 50
 
 
-class SqliteStorage(SqlStorage):
+class SqliteStorage(Storage):
     """A store in a file.
 
     >>> import tempfile
@@ -89,6 +89,7 @@ class SqliteStorage(SqlStorage):
         self.url, self.owner, self._copies = str(url), owner, copy
         self.path = _resolved(url.database)
         self._driver = _driver()
+        self._driver_error = self._driver.Error
         self._write_lock = threading.RLock()
         self._ends = {}
         self._lock: FileLock | None = None
@@ -124,8 +125,8 @@ class SqliteStorage(SqlStorage):
             if self.owner:
                 self._writing.execute("PRAGMA journal_mode = WAL")
             with self._engine.connect() as connection:
-                version = tables.version_of(connection)
-            if tables.check_version(version, self.url):
+                version = migrations.version_of(connection)
+            if migrations.check_version(version, self.url):
                 self._upgrade(version)
         self._identity = self._stat()
 
@@ -133,19 +134,19 @@ class SqliteStorage(SqlStorage):
         if not self.owner:
             raise StoreError(
                 f"the store {self.url} is of schema {version or 'none'}, this venire writes "
-                f"{tables.HEAD}: start venire serve once, which upgrades it"
+                f"{migrations.HEAD}: start venire serve once, which upgrades it"
             )
         if version is not None and self._copies:
             kept = Path(f"{self.path}.schema-{version}.bak")
             self.copy_to(kept)
-            tables.LOG.info("a copy of the store as it was is at %s", kept)
+            migrations.LOG.info("a copy of the store as it was is at %s", kept)
         engine = create_engine(
             "sqlite://", module=self._driver, creator=self._connect, poolclass=NullPool
         )
         with engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-            tables.upgrade(connection)
+            migrations.upgrade(connection)
             connection.commit()
 
     def _connect(self) -> Any:
@@ -306,17 +307,6 @@ class SqliteStorage(SqlStorage):
             raise StoreDown(f"{self.path} cannot be reached: {error.strerror}") from None
         return found.st_dev, found.st_ino
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (self._driver.Error, exc.DBAPIError) as error:
-            raise self._translated(getattr(error, "orig", None) or error) from error
-        except exc.TimeoutError as error:
-            raise StoreDown("all connections to the store are in use") from error
-        except UnicodeEncodeError as error:
-            raise StoreError(f"got text that is not Unicode: {error.reason}") from error
-
     def _translated(self, error: BaseException) -> StoreError:
         if isinstance(error, self._driver.IntegrityError):
             return StoreError(f"the store refused it: {error}")
@@ -354,7 +344,6 @@ class TemporaryStorage(SqliteStorage):
         self.url = "memory:"
 
     def close(self) -> None:
-        """Close the file and remove it."""
         super().close()
         self._remove()
 

@@ -9,10 +9,10 @@ changes that others depend on (a stream, a webhook, a status) stay exactly where
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -39,6 +39,29 @@ class Step(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
+class _Template(NamedTuple):
+    """A statement, and what takes its values from a change or a row of one."""
+
+    statement: Statement
+    values: Callable[[Any], tuple[Any, ...]]
+
+    def step(self, rows: Iterable[Any]) -> Step:
+        return Step(self.statement, list(map(self.values, rows)))
+
+
+def _template(sql: str, exact: str | None = None) -> _Template:
+    """A statement in which `:name` stands for the field of that name.
+
+    >>> made = _template("UPDATE keys SET revoked_at = :at WHERE id = :id")
+    >>> made.statement.sql, made.values(c.RevokeKey("key_1", 9.0))
+    ('UPDATE keys SET revoked_at = ? WHERE id = ?', (9.0, 'key_1'))
+    """
+    names = re.findall(r":(\w+)", sql)
+    several = len(names) > 1
+    values = attrgetter(*names) if several else lambda row: (getattr(row, names[0]),)
+    return _Template(Statement(re.sub(r":\w+", "?", sql), exact=exact), values)
+
+
 @cache
 def _insert(record: type[Record], suffix: str = "") -> Statement:
     """Insert rows of a record; if it `replaces`, one with the same key makes room."""
@@ -52,174 +75,164 @@ def _insert(record: type[Record], suffix: str = "") -> Statement:
     return Statement(sql, None if suffix or table.numbered else table.name)
 
 
-def _update(
-    record: type[Record], values: type[Record], more: str = "", exact: str | None = None
-) -> Statement:
+def _update(record: type[Record], values: type[Record], more: str = "") -> str:
     """Set what `values` has, where the key of the record is the same."""
     key = record.TABLE.key
-    changed = ", ".join(f"{name} = ?" for name in values._fields if name not in key)
-    where = " AND ".join(f"{name} = ?" for name in key)
-    return Statement(f"UPDATE {record.TABLE.name} SET {changed} WHERE {where}{more}", exact=exact)
+    changed = ", ".join(f"{name} = :{name}" for name in values._fields if name not in key)
+    where = " AND ".join(f"{name} = :{name}" for name in key)
+    return f"UPDATE {record.TABLE.name} SET {changed} WHERE {where}{more}"
 
 
-def _updated(record: type[Record], values: type[Record]) -> Callable[[Any], tuple[Any, ...]]:
-    """The values of a row, for `_update`."""
-    key = record.TABLE.key
-    return attrgetter(*(name for name in values._fields if name not in key), *key)
+def _purge(table: str) -> str:
+    """Delete some rows of a stream; a webhook goes once it has no deliveries."""
+    keys = ", ".join(column.name for column in metadata.tables[table].primary_key.columns)
+    more = ""
+    if table == "webhooks":
+        more = " AND NOT EXISTS (SELECT 1 FROM deliveries WHERE webhook = webhooks.id)"
+    some = f"SELECT {keys} FROM {table} WHERE stream = :stream LIMIT :limit"
+    return f"DELETE FROM {table} WHERE stream = :stream{more} AND ({keys}) IN ({some})"
 
 
-_LEAVE = _update(r.ItemRow, r.ExitRow, " AND status = 'open'", "an item that leaves is not open")
-_left = _updated(r.ItemRow, r.ExitRow)
-_END_LEASE = Statement(
-    "UPDATE leases SET status = ?, ended_at = ?, answer = ?, ended_key = ? WHERE token_hash = ?",
-    exact="a lease that ends is unknown",
-)
-_RENEW_LEASE = Statement("UPDATE leases SET ttl = ? WHERE token_hash = ?")
-_STATUS = Statement(
-    "UPDATE streams SET status = ? WHERE name = ?", exact="a stream to change is unknown"
-)
-_DROP_SNAPSHOT = Statement("DELETE FROM snapshots WHERE stream = ? AND n = ?")
+TOUCH: Final = "UPDATE keys SET last_used_at = ? WHERE id = ?"
 _TALLY = _insert(
     r.TallyRow,
     " ON CONFLICT (stream, kind, name) DO UPDATE SET number = tallies.number + excluded.number",
 )
-_REVOKE = Statement("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL")
-TOUCH = Statement("UPDATE keys SET last_used_at = ? WHERE id = ?")
-_ROTATE = Statement(
-    "UPDATE webhooks SET old_secret = secret, old_until = ?, secret = ? WHERE id = ?"
-)
-_REMOVE_WEBHOOK = Statement("DELETE FROM webhooks WHERE id = ?")
-_DELIVERY = _update(r.DeliveryRow, r.DeliveryRow)
-_delivered = _updated(r.DeliveryRow, r.DeliveryRow)
-_EXPIRE = Statement(
-    "UPDATE keys SET expires_at = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)"
-)
-_ERASE = Statement(
-    f"UPDATE items SET payload = 'null', digest = '{ERASED}' WHERE stream = ? AND id = ?",
-    exact="an item to erase is unknown",
-)
-_ERASE_NOTES = Statement("UPDATE notes SET text = '' WHERE stream = ? AND item = ?")
-_ERASE_RATIONALES = Statement(
-    "UPDATE labels SET rationale = NULL WHERE stream = ? AND item = ? AND rationale IS NOT NULL"
-)
-_DROP_ALARMS = Statement(
-    "DELETE FROM alarms WHERE stream = ? AND n <= ? AND n NOT IN "
-    "(SELECT max(n) FROM alarms WHERE stream = ? GROUP BY rule, subject)"
-)
-_CORRECT = _update(r.GoldRow, r.GoldRow, "", "gold to correct is unknown")
-_corrected = _updated(r.GoldRow, r.GoldRow)
-_SETTLE = Statement("UPDATE follows SET settled_at = ? WHERE stream = ? AND item = ?")
-_ROUTED = _update(r.RoutedRow, r.RoutedRow)
-_routed = _updated(r.RoutedRow, r.RoutedRow)
-_RETELL = Statement("UPDATE audit SET details = ? WHERE n = ?")
-_ARCHIVE = Statement(
-    "UPDATE streams SET archived_at = ? WHERE name = ?", exact="a stream to archive is unknown"
-)
-_MARK_DELETED = Statement(
-    "UPDATE streams SET deleted_at = ? WHERE name = ?", exact="a stream to delete is unknown"
-)
-_DELETE_STREAM = Statement("DELETE FROM streams WHERE name = ?")
+_DROP_SNAPSHOT = Statement("DELETE FROM snapshots WHERE stream = ? AND n = ?")
+_UNARCHIVE = _template("DELETE FROM archived WHERE stream = :stream AND id = :id")
 
-
-def _purge(table: str) -> Statement:
-    """Delete some rows of a stream; a webhook goes once it has no deliveries."""
-    if table == "webhooks":
-        left = "SELECT 1 FROM deliveries WHERE webhook = webhooks.id"
-        return Statement(
-            f"DELETE FROM webhooks WHERE stream = ? AND NOT EXISTS ({left}) AND id IN "
-            "(SELECT id FROM webhooks WHERE stream = ? LIMIT ?)"
-        )
-    keys = ", ".join(column.name for column in metadata.tables[table].primary_key.columns)
-    some = f"SELECT {keys} FROM {table} WHERE stream = ? LIMIT ?"
-    return Statement(f"DELETE FROM {table} WHERE stream = ? AND ({keys}) IN ({some})")
-
-
-_PURGE_DELIVERIES = Statement(
-    "DELETE FROM deliveries WHERE (webhook, kind, exit_n) IN "
-    "(SELECT webhook, kind, exit_n FROM deliveries "
-    "WHERE webhook IN (SELECT id FROM webhooks WHERE stream = ?) LIMIT ?)"
-)
-_PURGE = tuple(_purge(table) for table in OF_STREAMS)
-_DROP_META = Statement("DELETE FROM meta WHERE key = ?")
-_THEIRS = "item IN (SELECT id FROM items WHERE stream = ? AND exit_n <= ?)"
-_TO_WEBHOOKS = "webhook IN (SELECT id FROM webhooks WHERE stream = ?) AND status <> 'pending'"
-_ARCHIVE_IDS = Statement(
-    "INSERT INTO archived (stream, id, digest, segment) SELECT stream, id, digest, "
-    "CAST(? AS BIGINT) FROM items WHERE stream = ? AND exit_n <= ? ON CONFLICT DO NOTHING"
-)
-_FORGET_IDS = Statement(
-    f"INSERT INTO archived (stream, id, digest, segment) SELECT stream, id, '{ERASED}', "
-    "CAST(? AS BIGINT) FROM items WHERE stream = ? AND exit_n <= ? ON CONFLICT DO NOTHING"
-)
-_DROP_LABELS = Statement(
-    f"DELETE FROM labels WHERE stream = ? AND {_THEIRS} AND (NOT late OR slot < ?)"
-)
-_DROP_LEASES = Statement(
-    f"DELETE FROM leases WHERE stream = ? AND {_THEIRS} AND status <> 'open' AND ended_at <= ?"
-)
-_DROP_NOTES = Statement(f"DELETE FROM notes WHERE stream = ? AND {_THEIRS} AND n <= ?")
-_DROP_ROUTED = Statement(f"DELETE FROM routed WHERE stream = ? AND {_THEIRS}")
-_DROP_REPEATS = Statement(f"DELETE FROM repeats WHERE stream = ? AND {_THEIRS}")
-_DROP_ITEMS = Statement("DELETE FROM items WHERE stream = ? AND exit_n <= ?")
-_DROP_REVISIONS = Statement("DELETE FROM revisions WHERE stream = ? AND n <= ?")
-_DROP_SENT = Statement(f"DELETE FROM deliveries WHERE {_TO_WEBHOOKS} AND kind = ? AND exit_n <= ?")
-_DROP_EVENTS = Statement("DELETE FROM events WHERE stream = ? AND n < ?")
-_DROP_SNAPSHOTS = Statement("DELETE FROM snapshots WHERE stream = ? AND n < ?")
-_REMOVE_SEGMENT = Statement("DELETE FROM segments WHERE stream = ? AND n = ?")
-_UNARCHIVE = Statement("DELETE FROM archived WHERE stream = ? AND id = ?")
-_ERASE_ARCHIVED = Statement(
-    f"UPDATE archived SET digest = '{ERASED}' WHERE stream = ? AND id = ?",
-    exact="an archived item to erase is unknown",
-)
-_META = Statement(
-    "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE "
-    "SET value = excluded.value"
+#: What labelers wrote of an item: their notes, and why they said what they said.
+_ERASE_TEXTS = (
+    "UPDATE notes SET text = '' WHERE stream = :stream AND item = :item",
+    "UPDATE labels SET rationale = NULL WHERE stream = :stream AND item = :item "
+    "AND rationale IS NOT NULL",
 )
 
+#: The statements that make a change, with the fields of its rows or row, if it has any, or its own.
+_SQL: Final[dict[type, tuple[str, ...]]] = {
+    c.LeaveItems: (_update(r.ItemRow, r.ExitRow, " AND status = 'open'"),),
+    c.EndLeases: (
+        "UPDATE leases SET status = :status, ended_at = :ended_at, answer = :answer, "
+        "ended_key = :key WHERE token_hash = :token_hash",
+    ),
+    c.SetStatus: ("UPDATE streams SET status = :status WHERE name = :stream",),
+    c.RenewLease: ("UPDATE leases SET ttl = :ttl WHERE token_hash = :token_hash",),
+    c.RevokeKey: ("UPDATE keys SET revoked_at = :at WHERE id = :id AND revoked_at IS NULL",),
+    c.ExpireKey: (
+        "UPDATE keys SET expires_at = :at WHERE id = :id "
+        "AND (expires_at IS NULL OR expires_at > :at)",
+    ),
+    c.TouchKey: ("UPDATE keys SET last_used_at = :at WHERE id = :id",),
+    c.RotateSecret: (
+        "UPDATE webhooks SET old_secret = secret, old_until = :old_until, secret = :secret "
+        "WHERE id = :id",
+    ),
+    c.RemoveWebhook: ("DELETE FROM webhooks WHERE id = :id",),
+    c.UpdateDelivery: (_update(r.DeliveryRow, r.DeliveryRow),),
+    c.SetMeta: (
+        "INSERT INTO meta (key, value) VALUES (:key, :value) "
+        "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    ),
+    c.DropMeta: ("DELETE FROM meta WHERE key = :key",),
+    c.ErasePayload: (
+        f"UPDATE items SET payload = 'null', digest = '{ERASED}' "
+        "WHERE stream = :stream AND id = :item",
+        *_ERASE_TEXTS,
+    ),
+    c.EraseArchived: (
+        f"UPDATE archived SET digest = '{ERASED}' WHERE stream = :stream AND id = :item",
+        *_ERASE_TEXTS,
+    ),
+    c.DropAlarms: (
+        "DELETE FROM alarms WHERE stream = :stream AND n <= :n AND n NOT IN "
+        "(SELECT max(n) FROM alarms WHERE stream = :stream GROUP BY rule, subject)",
+    ),
+    c.CorrectGold: (_update(r.GoldRow, r.GoldRow),),
+    c.SettleFollow: (
+        "UPDATE follows SET settled_at = :at WHERE stream = :stream AND item = :item",
+    ),
+    c.SettleRoute: (_update(r.RoutedRow, r.RoutedRow),),
+    c.RetellAudit: ("UPDATE audit SET details = :details WHERE n = :n",),
+    c.ArchiveStream: ("UPDATE streams SET archived_at = :at WHERE name = :stream",),
+    c.MarkDeleted: ("UPDATE streams SET deleted_at = :at WHERE name = :stream",),
+    c.PurgeStream: (
+        "DELETE FROM deliveries WHERE (webhook, kind, exit_n) IN "
+        "(SELECT webhook, kind, exit_n FROM deliveries "
+        "WHERE webhook IN (SELECT id FROM webhooks WHERE stream = :stream) LIMIT :limit)",
+        *map(_purge, OF_STREAMS),
+    ),
+    c.DeleteStream: ("DELETE FROM streams WHERE name = :stream",),
+    c.RemoveSegment: ("DELETE FROM segments WHERE stream = :stream AND n = :n",),
+}
 
-def _drop(change: c.DropHistory) -> list[tuple[Statement, tuple[Any, ...]]]:
-    """The statements that drop what a segment has, up to a place; what depends on items first."""
-    segment, stream = change.segment, change.segment.stream
-    events = min(change.events, segment.next_event)
-    exits = min(change.exits, segment.exits)
-    revisions = min(change.revisions, segment.revisions)
-    theirs = stream, stream, exits
-    return [
-        (_ARCHIVE_IDS if segment.name else _FORGET_IDS, (segment.n, stream, exits)),
-        (_DROP_LABELS, (*theirs, segment.slot)),
-        (_DROP_LEASES, (*theirs, segment.at)),
-        (_DROP_NOTES, (*theirs, segment.notes)),
-        *([] if segment.name else [(_DROP_ROUTED, theirs), (_DROP_REPEATS, theirs)]),
-        (_DROP_ITEMS, (stream, exits)),
-        (_DROP_SENT, (stream, "exit", exits)),
-        (_DROP_REVISIONS, (stream, revisions)),
-        (_DROP_SENT, (stream, "revision", revisions)),
-        (_DROP_EVENTS, (stream, events)),
-        (_DROP_SNAPSHOTS, (stream, events)),
-    ]
+#: What is wrong where the first of these statements finds no row.
+_EXACT: Final[dict[type, str]] = {
+    c.LeaveItems: "an item that leaves is not open",
+    c.EndLeases: "a lease that ends is unknown",
+    c.SetStatus: "a stream to change is unknown",
+    c.ErasePayload: "an item to erase is unknown",
+    c.EraseArchived: "an archived item to erase is unknown",
+    c.CorrectGold: "gold to correct is unknown",
+    c.ArchiveStream: "a stream to archive is unknown",
+    c.MarkDeleted: "a stream to delete is unknown",
+}
+
+_MADE_BY: Final = {
+    kind: (_template(first, _EXACT.get(kind)), *map(_template, others))
+    for kind, (first, *others) in _SQL.items()
+}
+
+_THEIRS = "item IN (SELECT id FROM items WHERE stream = :stream AND exit_n <= :exits)"
 
 
-def _erase_texts(
-    change: c.ErasePayload | c.EraseArchived,
-) -> list[tuple[Statement, tuple[Any, ...]]]:
-    """What labelers wrote of an item: their notes, and why they said what they said."""
-    item = change.stream, change.item
-    return [(_ERASE_NOTES, item), (_ERASE_RATIONALES, item)]
+def _drops(digest: str, *forgotten: str) -> tuple[_Template, ...]:
+    """What drops a segment's rows, what depends on items first; `forgotten` tables go with them."""
+    sent = (
+        "DELETE FROM deliveries WHERE webhook IN (SELECT id FROM webhooks WHERE stream = :stream) "
+        "AND status <> 'pending' AND "
+    )
+    statements = (
+        f"INSERT INTO archived (stream, id, digest, segment) SELECT stream, id, {digest}, "
+        "CAST(:n AS BIGINT) FROM items WHERE stream = :stream AND exit_n <= :exits "
+        "ON CONFLICT DO NOTHING",
+        f"DELETE FROM labels WHERE stream = :stream AND {_THEIRS} AND (NOT late OR slot < :slot)",
+        f"DELETE FROM leases WHERE stream = :stream AND {_THEIRS} AND status <> 'open' "
+        "AND ended_at <= :at",
+        f"DELETE FROM notes WHERE stream = :stream AND {_THEIRS} AND n <= :notes",
+        *(f"DELETE FROM {table} WHERE stream = :stream AND {_THEIRS}" for table in forgotten),
+        "DELETE FROM items WHERE stream = :stream AND exit_n <= :exits",
+        f"{sent} kind = 'exit' AND exit_n <= :exits",
+        "DELETE FROM revisions WHERE stream = :stream AND n <= :revisions",
+        f"{sent} kind = 'revision' AND exit_n <= :revisions",
+        "DELETE FROM events WHERE stream = :stream AND n < :next_event",
+        "DELETE FROM snapshots WHERE stream = :stream AND n < :next_event",
+    )
+    return tuple(map(_template, statements))
 
 
-def _put_back(change: c.PutBack) -> list[tuple[Statement, Any]]:
-    if not change.rows:
-        return []
-    insert = _insert(type(change.rows[0]), " ON CONFLICT DO NOTHING")
-    steps: list[tuple[Statement, Any]] = [(insert, row) for row in change.rows]
-    steps += [
-        (_UNARCHIVE, (row.stream, row.id)) for row in change.rows if isinstance(row, r.ItemRow)
-    ]
-    return steps
+_DROP_ARCHIVED = _drops("digest")
+_DROP_FORGOTTEN = _drops(f"'{ERASED}'", "routed", "repeats")
 
 
-def _end(row: c.LeaseEnd) -> tuple[Any, ...]:
-    return row.status, row.ended_at, row.answer, row.key, row.token_hash
+def _drop(change: c.DropHistory) -> Iterator[Step]:
+    """The steps that drop what a segment has, up to a place."""
+    segment = change.segment
+    upto = segment._replace(
+        next_event=min(change.events, segment.next_event),
+        exits=min(change.exits, segment.exits),
+        revisions=min(change.revisions, segment.revisions),
+    )
+    for template in _DROP_ARCHIVED if segment.name else _DROP_FORGOTTEN:
+        yield template.step([upto])
+
+
+def _put_back(change: c.PutBack) -> Iterator[Step]:
+    rows: Sequence[Any] = change.rows
+    if rows:
+        yield Step(_insert(type(change.rows[0]), " ON CONFLICT DO NOTHING"), rows)
+        items = [row for row in rows if isinstance(row, r.ItemRow)]
+        if items:
+            yield _UNARCHIVE.step(items)
 
 
 #: Records and changes of many rows: gathered, and made in this order (what is new before what
@@ -252,43 +265,6 @@ _KEYS: Final[dict[type, tuple[bool, Callable[[Any], Any]]]] = {
     c.EndLeases: (False, attrgetter("token_hash")),
 }
 
-#: Changes of one row: made where they stand.
-_SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = {
-    c.SetStatus: lambda change: [(_STATUS, (change.status, change.stream))],
-    c.RenewLease: lambda change: [(_RENEW_LEASE, (change.ttl, change.token_hash))],
-    c.RevokeKey: lambda change: [(_REVOKE, (change.at, change.id))],
-    c.TouchKey: lambda change: [(TOUCH, (change.at, change.id))],
-    c.RotateSecret: lambda change: [(_ROTATE, (change.old_until, change.secret, change.id))],
-    c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
-    c.UpdateDelivery: lambda change: [(_DELIVERY, _delivered(change.row))],
-    c.SetMeta: lambda change: [(_META, (change.key, change.value))],
-    c.DropMeta: lambda change: [(_DROP_META, (change.key,))],
-    c.ExpireKey: lambda change: [(_EXPIRE, (change.at, change.id, change.at))],
-    c.ErasePayload: lambda change: [
-        (_ERASE, (change.stream, change.item)),
-        *_erase_texts(change),
-    ],
-    c.DropAlarms: lambda change: [(_DROP_ALARMS, (change.stream, change.n, change.stream))],
-    c.CorrectGold: lambda change: [(_CORRECT, _corrected(row)) for row in change.rows],
-    c.SettleFollow: lambda change: [(_SETTLE, (change.at, change.stream, change.item))],
-    c.SettleRoute: lambda change: [(_ROUTED, _routed(change.row))],
-    c.RetellAudit: lambda change: [(_RETELL, (change.details, change.n))],
-    c.ArchiveStream: lambda change: [(_ARCHIVE, (change.at, change.stream))],
-    c.MarkDeleted: lambda change: [(_MARK_DELETED, (change.at, change.stream))],
-    c.PurgeStream: lambda change: [
-        (_PURGE_DELIVERIES, (change.stream, change.limit)),
-        *((statement, (change.stream, change.stream, change.limit)) for statement in _PURGE),
-    ],
-    c.DeleteStream: lambda change: [(_DELETE_STREAM, (change.stream,))],
-    c.DropHistory: _drop,
-    c.PutBack: _put_back,
-    c.RemoveSegment: lambda change: [(_REMOVE_SEGMENT, (change.stream, change.n))],
-    c.EraseArchived: lambda change: [
-        (_ERASE_ARCHIVED, (change.stream, change.item)),
-        *_erase_texts(change),
-    ],
-}
-
 
 def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
     """The steps of a transaction; the last ones keep the tallies.
@@ -318,11 +294,7 @@ def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
             gathered.setdefault(kind, []).extend(rows)
             continue
         yield from _flush(gathered)
-        if isinstance(change, c.Insert):
-            yield from _step(kind, rows)
-            continue
-        for statement, same in groupby(_SINGLE[kind](change), key=lambda pair: pair[0]):
-            yield Step(statement, [row for _, row in same])
+        yield from _made(change)
     yield from _flush(gathered)
     counted = tallied(changes)
     if counted:
@@ -354,25 +326,36 @@ def tallied(changes: Sequence[c.Change]) -> Counter[tuple[str, str, str]]:
 
 
 def dropping(stream: str, numbers: Sequence[int]) -> Step:
-    """The step that deletes snapshots."""
     return Step(_DROP_SNAPSHOT, [(stream, n) for n in numbers])
 
 
 def _flush(gathered: dict[type, list[Any]]) -> Iterator[Step]:
     for kind in _GATHERED if gathered else ():
-        yield from _step(kind, gathered.pop(kind, ()))
+        if rows := gathered.pop(kind, None):
+            yield from _gathered_steps(kind, rows)
 
 
-def _step(kind: type, rows: Sequence[Any]) -> Iterator[Step]:
-    """The step that inserts rows, lets items leave or ends leases."""
-    if not rows:
-        return
-    if kind is c.EndLeases:
-        yield Step(_END_LEASE, list(map(_end, rows)))
-    elif kind is c.LeaveItems:
-        yield Step(_LEAVE, list(map(_left, rows)))
-    elif kind.TABLE.numbered:  # type: ignore[attr-defined]
-        values = attrgetter(*kind._fields[1:])  # type: ignore[attr-defined]
-        yield Step(_insert(kind), list(map(values, rows)))
+def _made(change: c.Change) -> Iterator[Step]:
+    match change:
+        case c.DropHistory():
+            yield from _drop(change)
+        case c.PutBack():
+            yield from _put_back(change)
+        case c.Insert():
+            if change.rows:
+                yield from _gathered_steps(type(change.rows[0]), change.rows)
+        case _:
+            rows = getattr(change, "rows", [getattr(change, "row", change)])
+            for template in _MADE_BY[type(change)]:
+                yield template.step(rows)
+
+
+def _gathered_steps(kind: type, rows: Sequence[Any]) -> Iterator[Step]:
+    """The steps that insert rows, let items leave or end leases."""
+    if not issubclass(kind, Record):
+        for template in _MADE_BY[kind]:
+            yield template.step(rows)
+    elif kind.TABLE.numbered:
+        yield Step(_insert(kind), [row[1:] for row in rows])
     else:
         yield Step(_insert(kind), rows)

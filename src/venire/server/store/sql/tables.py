@@ -1,4 +1,4 @@
-"""The tables of a store in SQLite and PostgreSQL, and the migrations that lead to them.
+"""The tables of a store in SQLite and PostgreSQL, from the records.
 
 Each comes from its record (see `records`), column by column. Text is compared by code point
 everywhere (in PostgreSQL by the collation "C"), so that pages of a listing are the same in every
@@ -7,8 +7,6 @@ store. A test compares what is here with what the migrations make.
 
 from __future__ import annotations
 
-import logging
-from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -16,7 +14,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Connection,
     Double,
     ForeignKey,
     Index,
@@ -27,11 +24,8 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    inspect,
-    text,
 )
 
-from venire.errors import StoreError
 from venire.server.store import records as r
 from venire.server.store.record import Field, OneOf, Record, References
 
@@ -129,78 +123,3 @@ claims = Table(
 OF_STREAMS: Final = tuple(
     record.TABLE.name for record in reversed(r.RECORDS) if record.TABLE.of_stream
 )
-
-
-_MIGRATIONS: Final = Path(__file__).parent / "migrations"
-
-#: The version that this code reads and writes: that of the last migration.
-HEAD: Final = max(script.name[1:5] for script in (_MIGRATIONS / "versions").glob("v*.py"))
-
-VERSION_TABLE = "venire_version"
-
-LOG = logging.getLogger("venire.storage")
-
-
-def version_of(connection: Connection) -> str | None:
-    """The version of the store, None if there is nothing yet.
-
-    >>> from sqlalchemy import create_engine
-    >>> with create_engine("sqlite://").connect() as connection:
-    ...     print(version_of(connection))
-    None
-    """
-    tables = set(inspect(connection).get_table_names())
-    if VERSION_TABLE in tables:
-        found: str | None = connection.execute(
-            text(f"SELECT version_num FROM {VERSION_TABLE}")
-        ).scalar()
-        return found
-    ours = sorted(tables & set(metadata.tables))
-    if ours:
-        raise StoreError(
-            f"this is not a store of venire: it has tables of the same names ({', '.join(ours)}) "
-            f"but no {VERSION_TABLE}; give the store a database of its own"
-        )
-    return None
-
-
-def check_version(version: str | None, url: str) -> bool:
-    """Whether the store is to be upgraded first; one of a newer version is refused.
-
-    >>> check_version(HEAD, "sqlite:///venire.db")
-    False
-    >>> check_version("0001", "sqlite:///venire.db")
-    True
-    """
-    if version is not None and version > HEAD:
-        raise StoreError(
-            f"the store {url} was written by a newer venire (schema {version}, this one knows "
-            f"up to {HEAD}): upgrade venire, or restore the backup from before its upgrade"
-        )
-    return version != HEAD
-
-
-def upgrade(connection: Connection, version: str = HEAD) -> None:
-    """Run the migrations that are missing, in the transaction of the connection; logged."""
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
-    from alembic.script import ScriptDirectory
-
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
-    config.set_main_option("path_separator", "os")
-    scripts = ScriptDirectory.from_config(config)
-    steps = EnvironmentContext(
-        config, scripts, fn=lambda now, _: scripts._upgrade_revs(version, now)
-    )
-    before = version_of(connection)
-    if before is not None:
-        LOG.info("the store is upgraded from schema %s to %s", before, version)
-    with steps:
-        steps.configure(
-            connection,
-            target_metadata=metadata,
-            version_table=VERSION_TABLE,
-            transactional_ddl=False,  # all of it is in the one transaction of the caller
-        )
-        steps.run_migrations()

@@ -1,13 +1,21 @@
-"""Events as rows of a log, and back, to the bit.
+"""Events as rows of a log, and back, to the bit; and which version of the engine wrote them.
 
 An `EventRow` holds one event, or a run of labels that came in one slot: thousands of labels of a
 bulk request are one row, with a list for each field. What a body looks like is said by each kind of
 event itself: see `venire.events`.
+
+A log is replayed, and every decision must come out the same. Where it does not, and another
+version of the engine wrote that part, the decisions are taken from the log from that event to the
+end of the part. Where this version wrote it, the log is damaged. In a store from before versions
+were recorded, nobody knows which one wrote the first part: a server assumes another, and `verify`,
+which is to trust nothing, assumes its own, unless the snapshot with which the part begins has the
+format of an earlier version.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
@@ -15,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from venire.errors import InputError, ReplayError, StoreError
 from venire.events import KINDS, Closed, ClosedPart, Event
 from venire.server.store.contents import compact
-from venire.server.store.records import EventRow
+from venire.server.store.records import EngineRow, EventRow
 
 if TYPE_CHECKING:
     from venire.engine import Scheduler
@@ -166,3 +174,45 @@ class SlotParts:
         ):
             raise ReplayError(f"slot {slot} is closed in part, and replaying it gave other exits")
         return Closed(slot, whole.exits[exits:], whole.revisions[revisions:])
+
+
+class Writers:
+    """The parts of a stream's log, by the version that wrote them.
+
+    With `strict`, parts of unknown origin count as this version's.
+
+    >>> engines = [("posts", 0, "other", 0.0), ("posts", 9, "this", 0.0)]
+    >>> writers = Writers([EngineRow.load(engine) for engine in engines])
+    >>> writers.blame(4, ValueError("it came out otherwise"))
+    >>> [writers.obeys(n) for n in (3, 4, 8, 9)]
+    [False, True, True, False]
+    """
+
+    def __init__(self, engines: list[EngineRow], strict: bool = False) -> None:
+        from venire.engine import engine_version
+
+        self._engines, self._own = engines, set[str | None]((engine_version(),))
+        if strict:
+            self._own.add(None)
+        self._taken: list[tuple[int, float]] = []
+
+    def version(self, n: int) -> str | None:
+        """Which version wrote an event; None if that is not known."""
+        return next((row.version for row in reversed(self._engines) if row.n <= n), None)
+
+    def obeys(self, n: int) -> bool:
+        return any(first <= n < end for first, end in self._taken)
+
+    def edges(self) -> set[float]:
+        """Where it begins or ends that decisions are taken from the log."""
+        return {edge for part in self._taken for edge in part}
+
+    def begins(self, n: int) -> bool:
+        return any(row.n == n for row in self._engines)
+
+    def blame(self, n: int, error: Exception) -> None:
+        """An event does not replay: take it from the log, or raise `ReplayError`."""
+        if self.version(n) in self._own or self.obeys(n):
+            raise ReplayError(f"event {n} does not replay: {error}") from error
+        end = min((row.n for row in self._engines if row.n > n), default=math.inf)
+        self._taken.append((n, end))
