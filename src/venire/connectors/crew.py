@@ -18,7 +18,7 @@ from venire.client.worker import Tally
 from venire.connectors.judges.answers import Answer, NotSure
 from venire.connectors.judges.judge import Judge
 from venire.connectors.judges.panel import PairJudge
-from venire.connectors.models.model import Batching
+from venire.connectors.models import Batching
 from venire.errors import VenireError
 
 LOG = logging.getLogger("venire.work")

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from venire.batch import Answer, NoAnswer
-from venire.connectors.models.model import (
+from venire.connectors.models import (
     Said,
     Template,
     answers_of,
@@ -85,6 +86,8 @@ class Calling:
 class Endpoint(Closing):
     """A labeler behind HTTP: `ask` makes the request of some items, `read` answers of the JSON."""
 
+    KEYS: ClassVar[tuple[str, ...]] = tuple(field.name for field in fields(Calling))
+
     def __init__(
         self,
         id: str,
@@ -107,6 +110,13 @@ class Endpoint(Closing):
         to = check_url(("http",), url)
         self._http = Connections(to, how.timeout, how.max_parallel, key, how.api_key_header)
         self._rejected: int | None = 0
+
+    @classmethod
+    def of_entry(cls, folder: Path, id: str, url: str, **options: Any) -> Self:
+        """The endpoint that an entry of a panel file names; files are relative to its folder."""
+        how = {key: options.pop(key) for key in cls.KEYS if key in options}
+        made: Callable[..., Self] = cls
+        return made(id, url, calling=Calling(**how), **options)
 
     async def close(self) -> None:
         await self._http.close()
@@ -191,7 +201,7 @@ class HttpModel(Endpoint):
     id, url
         The labeler, and the address that is posted to.
     request
-        The JSON that is sent: see `venire.connectors.models.model`.
+        The JSON that is sent: see `venire.connectors.models`.
     label, confidence, rationale
         Paths to the label and, if there are any, to the confidence in it and the reason for it.
     probabilities
@@ -244,6 +254,13 @@ class HttpModel(Endpoint):
         self._classes = None if classes is None else list(classes)
         filled = Template(request)
         super().__init__(id, url, filled.fill, self.read, batch=batch, price=price, calling=calling)
+
+    @classmethod
+    def of_entry(cls, folder: Path, id: str, url: str, **options: Any) -> Self:
+        if "request" not in options:
+            example = '{text: "{{ item.text }}"}'
+            raise InputError(f"{id} needs request: the JSON to send, such as {example}")
+        return super().of_entry(folder, id, url, **options)
 
     def read(self, said: Any) -> Said:
         """The answers in the JSON; raises `LookupError` or `ValueError` if they are not there."""

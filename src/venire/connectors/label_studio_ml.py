@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from xml.sax.saxutils import quoteattr
 
 from venire.batch import Answer, NoAnswer
 from venire.connectors.http import Calling, Endpoint
-from venire.connectors.models.model import Said
+from venire.connectors.models import Said
 from venire.errors import FileError, InputError
 from venire.files.label_config import rationale_in
 from venire.files.trees import check_url
@@ -69,6 +69,13 @@ class LabelStudioBackend(Endpoint):
         self._classes, self._from = None if classes is None else list(classes), from_name
         to = check_url(("label_studio_ml",), url).removesuffix("/predict") + "/predict"
         super().__init__(id, to, self._tasks, self.read, batch=batch, price=price, calling=calling)
+
+    @classmethod
+    def of_entry(cls, folder: Path, id: str, url: str, **options: Any) -> Self:
+        config = options.get("label_config")
+        if isinstance(config, str) and not config.lstrip().startswith("<"):
+            options["label_config"] = folder / config
+        return super().of_entry(folder, id, url, **options)
 
     def _tasks(self, items: Sequence[Any]) -> Any:
         """The request that Label Studio would make."""

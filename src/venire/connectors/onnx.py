@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from venire.batch import Answer
-from venire.connectors.models.model import KINDS, Model, Said, answers_of, shares_of
+from venire.connectors.models import KINDS, Model, Said, answers_of, shares_of
 from venire.errors import FileError, InputError, UnknownName
 from venire.tools.csv_rows import shown
 from venire.tools.lazy import library

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from venire.batch import Answer
-from venire.connectors.models.model import Model, Said, answers_of, margins_of
+from venire.connectors.models import Model, Said, answers_of, margins_of
 from venire.errors import FileError, InputError
 from venire.tools.lazy import library
 
@@ -53,6 +53,8 @@ class SklearnModel(Model):
     [('a', 0.81), ('b', 0.81)]
     """
 
+    KEYS: ClassVar[tuple[str, ...]] = ("trust",)
+
     def __init__(
         self,
         id: str,
@@ -77,6 +79,11 @@ class SklearnModel(Model):
                 f"of {self._own}"
             )
         self._names = list(classes) if classes is not None else self._own
+
+    @classmethod
+    def of_entry(cls, folder: Path, id: str, file: Any, **options: Any) -> Self:
+        estimator = load(folder / file, options.pop("trust", False))
+        return cls(id, estimator, **options)
 
     def _said(self, inputs: list[Any]) -> Said:
         seen = self._matrix(inputs)

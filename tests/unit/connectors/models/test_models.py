@@ -29,8 +29,14 @@ from tests.integration.server.harness import SOURCE
 from venire.batch import Answer, NoAnswer
 from venire.cli.shared.callables import find_callable
 from venire.connectors.crew import label_of
-from venire.connectors.models import Model, answers_of, read_panel_of_models
-from venire.connectors.models.model import Batching, margins_of, shares_of
+from venire.connectors.models import (
+    Batching,
+    Model,
+    answers_of,
+    margins_of,
+    read_panel_of_models,
+    shares_of,
+)
 from venire.connectors.onnx import OnnxModel
 from venire.connectors.sklearn import SklearnModel, load
 from venire.errors import FileError, InputError, MissingExtra

@@ -1,4 +1,23 @@
-"""`Model`: a function of many inputs as a labeler, asked in batches.
+r"""Models that people have already, as labelers: functions of many inputs, asked in batches.
+
+The models themselves: `venire.connectors.sklearn`, `.onnx`, `.http`, `.label_studio_ml`. In a panel
+file, for `venire label --panel` and `venire work --panel`:
+
+    labelers:
+      - {id: forest, sklearn: forest.skops, fields: text, batch: 64}
+      - {id: net, onnx: net.onnx, fields: pixels, classes: [cat, dog], scores: logits}
+      - id: service
+        http: https://models.example.org/predict
+        request: {instances: "{{ items | map(attribute='text') | list }}"}
+        answers: predictions
+        probabilities: scores
+        classes: [cat, dog]
+        batch: 32
+      - {id: backend, label_studio_ml: "http://127.0.0.1:9090", classes: [cat, dog]}
+      - {id: rules, call: "mine:rules"}          # a function, as ever
+
+Paths of files are relative to the panel file. Another kind of model is a class in a file of its
+own, whose options are the keys of an entry, and a line of `MODELS`.
 
 A fault is never a label. An item that has not what the model needs, or for which it gives no
 number, has no answer; where a batch as a whole fails, its items are asked one by one, and those
@@ -12,10 +31,6 @@ values are filled in. Items are put into the parsed template, so that nothing in
 the structure of the request.
 
 A path is keys and numbers: `predictions[0].label`; `.` is the answer as it is.
-
-Calls that come one by one, made many at a time. What a model is shown of an item: one field,
-several fields as numbers, or all of it. Probabilities and scores of a model as answers: the label,
-and how sure it is.
 """
 
 from __future__ import annotations
@@ -26,13 +41,19 @@ import json
 import logging
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
 from venire.batch import Answer, NoAnswer
+from venire.batch.labelers import Caller, as_callers
+from venire.batch.labelling import read_batch_panel
 from venire.errors import InputError, UnknownName, VenireError
-from venire.tools.arrays import Floats
+from venire.tools.arrays import Floats, softmax
 from venire.tools.lazy import library
 
 #: What the numbers of a model may be.
@@ -58,8 +79,7 @@ def shares_of(scores: Any, kind: str = "probabilities") -> Floats:
         if rows.shape[1] == 1:
             rows = np.hstack([np.zeros_like(rows), rows])
         with np.errstate(all="ignore"):  # a row that is not finite is not an answer
-            rows = np.exp(rows - rows.max(axis=1, keepdims=True))
-            return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+            return softmax(rows)
     return np.hstack([1.0 - rows, rows]) if rows.shape[1] == 1 else rows
 
 
@@ -351,6 +371,9 @@ class Model:
     ['loud', 'quiet']
     """
 
+    #: Keys of an entry of a panel file, beside the options of the class.
+    KEYS: ClassVar[tuple[str, ...]] = ()
+
     def __init__(
         self,
         id: str,
@@ -366,6 +389,11 @@ class Model:
         self.id, self.price, self.many, self.parallel = id, price, batch, 1
         self.stopped: str | None = None
         self._inputs, self._predict = Inputs(fields), predict
+
+    @classmethod
+    def of_entry(cls, folder: Path, id: str, file: Any, **options: Any) -> Self:
+        """The model that an entry of a panel file in this folder names."""
+        return cls(id, folder / file, **options)
 
     def answer(self, items: Sequence[Any]) -> Said:
         """What the model says of each item: an `Answer`, or a `NoAnswer`."""
@@ -406,3 +434,57 @@ class Model:
         if len(said) != len(inputs):
             raise InputError(f"gave {len(said)} answers to {len(inputs)} items")
         return said
+
+
+#: The class of each kind of model, in the module of its name.
+MODELS: Final = {
+    "sklearn": "SklearnModel",
+    "onnx": "OnnxModel",
+    "http": "HttpModel",
+    "label_studio_ml": "LabelStudioBackend",
+}
+
+
+def read_panel_of_models(
+    path: str | Path, find: Callable[[str], Callable[[Any], Any]]
+) -> tuple[Caller, ...]:
+    """The labelers of a panel file: functions, columns and models.
+
+    `find` turns `module:function` into a function.
+    """
+    folder = Path(path).resolve().parent
+    return read_batch_panel(path, find, {kind: partial(model_of, folder, kind) for kind in MODELS})
+
+
+def model_of(folder: Path, kind: str, entry: Mapping[str, Any]) -> Caller:
+    """The model of one entry of a panel file.
+
+    >>> entry = {"id": "b", "label_studio_ml": "http://127.0.0.1:9090", "classes": ["x", "y"]}
+    >>> model_of(Path("."), "label_studio_ml", entry).many
+    16
+    """
+    made = getattr(import_module(f"venire.connectors.{kind}"), MODELS[kind])
+    own = {"id", kind, "family"}
+    options = {key: value for key, value in entry.items() if key not in own}
+    taken = inspect.signature(made).parameters.values()
+    known = {one.name for one in taken if one.kind is one.KEYWORD_ONLY} - {"calling"}
+    known |= own.union(made.KEYS)
+    unknown = next((str(key) for key in options if key not in known), None)
+    if unknown is not None:
+        raise UnknownName(f"key of {kind} labeler {entry['id']}", unknown, known)
+    if "classes" in options:
+        options["classes"] = _names(entry["id"], options["classes"])
+    model = made.of_entry(folder, str(entry["id"]), str(entry[kind]), **options)
+    (caller,) = as_callers([model])
+    return replace(caller, family=entry.get("family"))
+
+
+def _names(labeler: Any, classes: Any) -> list[str]:
+    """Names of classes; YAML reads an unquoted yes or no as a truth value."""
+    odd = not isinstance(classes, list) or any(isinstance(one, bool | None) for one in classes)
+    if odd or len(set(map(str, classes))) < max(2, len(classes)):
+        raise InputError(
+            f"{labeler} has the classes {classes!r}, expected a list of two or more names: put "
+            'names such as "yes" and "no" in quotes'
+        )
+    return list(map(str, classes))
