@@ -86,7 +86,7 @@ def test_what_is_wrong_is_said(kept: Kept) -> None:
 
 
 def test_who_is_not_there_is_waited_for_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("venire.connectors.traces.phoenix.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("venire.connectors.traces.source.RETRY_SECONDS", 0.2)
 
     async def read() -> None:
         async with Phoenix("http://127.0.0.1:9", "p", "correct") as source:

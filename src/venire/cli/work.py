@@ -235,7 +235,7 @@ def connect(
     async def run() -> Tally:
         async with AsyncExitStack() as opened:
             panel = await opened.enter_async_context(AsyncClient(server, key))
-            sync: Any  # each has a create_stream of its own
+            sync: Rounds[Any]
             if program in TRACED:
                 sync = await _traces(opened, program, url, project, name, panel, stream)
             else:
@@ -263,9 +263,9 @@ async def _traces(
     name: str | None,
     panel: AsyncClient,
     stream: str,
-) -> Rounds:
+) -> Rounds[Any]:
     from venire.connectors.traces import source_of
-    from venire.connectors.traces.sync import TraceSync
+    from venire.connectors.traces.source import TraceSync
 
     source = await opened.enter_async_context(source_of(program, url, project, name))
     return TraceSync(source, panel, stream)
@@ -280,7 +280,7 @@ async def _studio(
     stream: str,
     control: str | None,
     labeler: list[str] | None,
-) -> Rounds:
+) -> Rounds[Any]:
     from venire.connectors.label_studio import LabelStudio, Sync
 
     if not project.isdecimal():
@@ -300,7 +300,7 @@ def _token(variable: str) -> str:
     return token
 
 
-def _say_round(sync: Rounds, done: Tally, as_json: bool) -> None:
+def _say_round(sync: Rounds[Any], done: Tally, as_json: bool) -> None:
     state = sync.state
     if as_json:
         print(json.dumps({**done.counts(), **state}), flush=True)

@@ -94,6 +94,7 @@ class Endpoint(Closing):
         url: str,
         ask: Callable[[Sequence[Any]], Any],
         read: Callable[[Any], Said],
+        classes: Sequence[str] | None = None,
         *,
         batch: int = 1,
         price: float = 0.0,
@@ -105,6 +106,7 @@ class Endpoint(Closing):
         self.many, self.parallel = check_whole(1)(("batch",), batch), how.max_parallel
         self.stopped: str | None = None
         self._ask, self._read, self._retries = ask, read, how.num_retries
+        self._classes = None if classes is None else list(classes)
         self._limits = Limits(how.max_parallel, how.rpm)
         key = key_of(f"labeler {id}", how.api_key_env)
         to = check_url(("http",), url)
@@ -177,6 +179,13 @@ class Endpoint(Closing):
         if len(answers) != count:
             return Retry("broken answer", f"{len(answers)} answers to {count} items")
         return answers
+
+    def _answer(self, label: Any, sure: Any, why: str | None) -> Answer | NoAnswer:
+        """A label, which must be one of the classes, and a confidence, if it is a number."""
+        if not isinstance(label, str | int) or (self._classes and label not in self._classes):
+            return NoAnswer(f"labeler {self.id}: {str(label)[:80]!r} is not a class")
+        number = isinstance(sure, int | float) and not isinstance(sure, bool)
+        return Answer(label, confidence=sure if number else None, rationale=why)
 
     def _refuse(self, why: str) -> None:
         """Stop if no request ever does: then it is not the items that are at fault."""
@@ -251,9 +260,16 @@ class HttpModel(Endpoint):
         self._label, self._sure, self._why, self._shares, self._answers_at = (
             None if path is None else check_path(path) for path in paths
         )
-        self._classes = None if classes is None else list(classes)
-        filled = Template(request)
-        super().__init__(id, url, filled.fill, self.read, batch=batch, price=price, calling=calling)
+        super().__init__(
+            id,
+            url,
+            Template(request).fill,
+            self.read,
+            classes,
+            batch=batch,
+            price=price,
+            calling=calling,
+        )
 
     @classmethod
     def of_entry(cls, folder: Path, id: str, url: str, **options: Any) -> Self:
@@ -282,11 +298,8 @@ class HttpModel(Endpoint):
             if isinstance(label, bool) or not 0 <= label < len(self._classes):
                 return NoAnswer(f"labeler {self.id}: {label} is not the number of a class")
             label = self._classes[label]
-        if not isinstance(label, str | int) or (self._classes and label not in self._classes):
-            return NoAnswer(f"labeler {self.id}: {str(label)[:80]!r} is not a class")
         sure = None if self._sure is None else at_path(said, self._sure)
-        number = isinstance(sure, int | float) and not isinstance(sure, bool)
-        return Answer(label, confidence=sure if number else None, rationale=why)
+        return self._answer(label, sure, why)
 
     def _of_shares(self, shares: Any) -> Answer | NoAnswer:
         names: Sequence[Any] | None = self._classes

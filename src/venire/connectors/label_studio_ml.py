@@ -66,9 +66,11 @@ class LabelStudioBackend(Endpoint):
             raise InputError(f"labeler {id!r} needs classes, or label_config, a file .xml")
         given = choices_config(classes or (), fields) if label_config is None else label_config
         self._config = _config(given)
-        self._classes, self._from = None if classes is None else list(classes), from_name
+        self._from = from_name
         to = check_url(("label_studio_ml",), url).removesuffix("/predict") + "/predict"
-        super().__init__(id, to, self._tasks, self.read, batch=batch, price=price, calling=calling)
+        super().__init__(
+            id, to, self._tasks, self.read, classes, batch=batch, price=price, calling=calling
+        )
 
     @classmethod
     def of_entry(cls, folder: Path, id: str, url: str, **options: Any) -> Self:
@@ -108,19 +110,11 @@ class LabelStudioBackend(Endpoint):
             value = part.get("value")
             chosen = value.get("choices") if isinstance(value, Mapping) else None
             if isinstance(chosen, list) and chosen:
-                answer = self._answer(chosen, part.get("score", prediction.get("score")))
-                why = rationale_in(prediction["result"])
-                return answer if isinstance(answer, NoAnswer) else answer._replace(rationale=why)
+                if len(chosen) > 1 or not isinstance(chosen[0], str):
+                    return NoAnswer(f"labeler {self.id}: {chosen!r} is not one choice")
+                score = part.get("score", prediction.get("score"))
+                return self._answer(chosen[0], score, rationale_in(prediction["result"]))
         return NoAnswer(f"labeler {self.id}: no choice")
-
-    def _answer(self, chosen: list[Any], score: Any) -> Answer | NoAnswer:
-        label = chosen[0]
-        if len(chosen) > 1 or not isinstance(label, str):
-            return NoAnswer(f"labeler {self.id}: {chosen!r} is not one choice")
-        if self._classes is not None and label not in self._classes:
-            return NoAnswer(f"labeler {self.id}: {label[:80]!r} is not a class")
-        number = isinstance(score, int | float) and not isinstance(score, bool)
-        return Answer(label, confidence=score if number else None)
 
 
 def choices_config(classes: Sequence[str], field: str = "text") -> str:

@@ -291,8 +291,8 @@ class Template:
         one = _ONE.fullmatch(content)
         try:
             if one is None:
-                return _Text(self._env.from_string(content).render)
-            return _Text(self._env.compile_expression(one[1], undefined_to_none=False))
+                return self._env.from_string(content).render
+            return self._env.compile_expression(one[1], undefined_to_none=False)
         except self._jinja2.TemplateSyntaxError as error:
             message = f"{content!r} of the request is not a jinja2 template: {error.message}"
             raise InputError(message) from None
@@ -302,19 +302,12 @@ class Template:
             return {key: self._filled(value, known) for key, value in content.items()}
         if isinstance(content, list):
             return [self._filled(value, known) for value in content]
-        if not isinstance(content, _Text):
-            return content
-        return content.of(**known)
+        return content(**known) if callable(content) else content
 
     def _refuse(self, value: Any) -> None:
         if isinstance(value, self._jinja2.Undefined):
             str(value)  # says what is not defined
         raise TypeError(f"{value!r} is not JSON")
-
-
-class _Text:
-    def __init__(self, of: Any) -> None:
-        self.of = of
 
 
 def check_path(path: str) -> str:

@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from venire.client import AsyncClient, ServerError, Unreachable
 from venire.tools.http import ApiDown
@@ -73,8 +73,11 @@ class Tally:
         return ", ".join(said) or "nothing to do"
 
 
-class Rounds(ABC):
-    """The loop of a connector.
+T = TypeVar("T", bound=Tally)
+
+
+class Rounds(ABC, Generic[T]):
+    """The loop of a connector, with an empty `Tally` of its own.
 
     `on_round` gets what a round did, if it did anything, and `say` a line for what people should
     know: each annotation that is refused, and each failure.
@@ -84,27 +87,49 @@ class Rounds(ABC):
         self,
         panel: AsyncClient,
         stream: str,
-        total: Tally,
+        tally: Callable[[], T],
         say: Callable[[str], None],
-        on_round: Callable[[Any], None],
+        on_round: Callable[[T], None],
     ) -> None:
-        self.panel, self.stream, self.total = panel, stream, total
+        self.panel, self.stream, self.total = panel, stream, tally()
         self.say, self.on_round = say, on_round
+        self._new_tally, self._tally = tally, tally()
+        self._intake, self._leaving = Intake(panel, stream), Leaving(panel, stream)
         self._stop = asyncio.Event()
         self._told: set[str] = set()
         self._failed = ""
+
+    @abstractmethod
+    async def create_stream(self) -> None:
+        """Create the stream with the classes of the other program, unless there is one."""
 
     @abstractmethod
     async def open(self) -> None:
         """Check that both sides fit, and begin."""
 
     @abstractmethod
-    async def round(self) -> Tally:
-        """One round: everything that is missing, on both sides."""
+    async def _round(self, tally: T) -> None:
+        """Do everything that is missing, on both sides, and count it."""
 
-    @abstractmethod
-    async def close(self) -> None:
+    async def _end(self, tally: T) -> None:
         """Take back what the other program should no longer show."""
+
+    async def round(self) -> T:
+        """One round; what it did includes what rounds before it did that failed in the end."""
+        await self._round(self._tally)
+        return self._counted()
+
+    async def close(self) -> None:
+        """Take back what the other program should no longer show, and report what is left."""
+        await self._end(self._tally)
+        if done := self._counted():
+            self._report(done)
+
+    def _counted(self) -> T:
+        """What was done since the last round that was completed."""
+        done, self._tally = self._tally, self._new_tally()
+        self.total.add(done)
+        return done
 
     @property
     def finished(self) -> bool:
@@ -120,7 +145,7 @@ class Rounds(ABC):
         """End after the round that is running."""
         self._stop.set()
 
-    async def run(self, every: float = 2.0, until_idle: float | None = None) -> Any:
+    async def run(self, every: float = 2.0, until_idle: float | None = None) -> T:
         """Run rounds until `stop`, or until the stream is closed and empty; what was done.
 
         With `until_idle`, also after that many seconds in which there was nothing to do. In the end
@@ -153,7 +178,7 @@ class Rounds(ABC):
             self.say(f"{why}: trying again")
         self._failed = why
 
-    def _report(self, done: Tally) -> None:
+    def _report(self, done: T) -> None:
         for line in done.refusals:
             self.say(line)
         self.on_round(done)
@@ -212,6 +237,19 @@ class Intake:
                 return 0 if known else await self._send([bare])
         half = len(items) // 2
         return await self._send(items[:half]) + await self._send(items[half:])
+
+
+def refusals(got: Mapping[str, Any], hints: Mapping[str, str]) -> dict[int, str]:
+    """Why the server refused labels or gold, by their rows, and what can be done about it.
+
+    >>> refused = [{"row": 2, "code": "changed", "message": "ann said yes"}]
+    >>> refusals({"refusals": refused}, {"changed": "the first counts"})
+    {2: 'ann said yes: the first counts'}
+    """
+    return {
+        row["row"]: ": ".join(filter(None, (row["message"], hints.get(row["code"]))))
+        for row in got["refusals"]
+    }
 
 
 class Verdict(NamedTuple):

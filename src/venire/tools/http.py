@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cache
 from itertools import cycle
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from venire.errors import InputError, VenireError
@@ -475,6 +475,9 @@ class JsonApi(Closing):
     `retry_seconds`; what a lost one that changes something did is for the caller to find out.
     """
 
+    #: The oldest version of the program that has this API.
+    VERSION: ClassVar[str] = "1"
+
     def __init__(
         self,
         name: str,
@@ -565,10 +568,16 @@ class JsonApi(Closing):
                 f"{what}: got {kind}, expected JSON: is this the address of {self.name}?"
             ) from None
 
-    def odd(self, path: str, version: str) -> ApiError:
+    def checked(self, path: str, rows: Any, fields: Mapping[str, Any]) -> Any:
+        """What a path answers, if it is objects that have the fields, each of its type."""
+        if not are(rows, fields):
+            raise self.odd(path)
+        return rows
+
+    def odd(self, path: str) -> ApiError:
         return ApiError(
             f"{self.url}{path} answers with something else than {self.name} does: is this its "
-            f"address, and is it of version {version} or later?"
+            f"address, and is it of version {self.VERSION} or later?"
         )
 
     def _error(self, what: str, got: Any, content: bytes) -> ApiError:

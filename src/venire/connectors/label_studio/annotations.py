@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, TypeAlias
@@ -214,19 +214,17 @@ class Desk:
 
     async def abstain(self, key: Key) -> None:
         """Say that the labeler is not sure, which ends the lease."""
-        try:
-            await self.panel.abstain(self.tokens[key])
-        except ServerError as error:
-            if error.status not in (404, 409):  # it was answered already
-                raise
-        self.drop(key)
+        await self._end(key, self.panel.abstain(self.tokens[key]))
 
     async def release(self, key: Key, bar: bool = False) -> None:
         """End a lease without a label; with `bar` it is not given to this labeler again."""
+        await self._end(key, self.panel.release(self.tokens[key], bar))
+
+    async def _end(self, key: Key, call: Awaitable[Any]) -> None:
         try:
-            await self.panel.release(self.tokens[key], bar)
+            await call
         except ServerError as error:
-            if error.status not in (404, 409):  # it has ended already
+            if error.status not in (404, 409):  # it was answered, or has ended already
                 raise
         self.drop(key)
 
@@ -402,12 +400,10 @@ class Hearing:
         ]
         got = await self.desk.panel.add_labels(self.desk.stream, labels, leased=True)
         tally.labels += got["accepted"] + got["late"]
-        refused = {refusal["row"]: refusal for refusal in got["refusals"]}
+        refused = rounds.refusals(got, HINTS)
         for place, (annotation, (task, _), _) in enumerate(rows):
             if place in refused:
-                code, why = refused[place]["code"], refused[place]["message"]
-                hint = HINTS.get(code, "")
-                self._refuse(annotation, task, f"{why}{': ' if hint else ''}{hint}", tally)
+                self._refuse(annotation, task, refused[place], tally)
             self._heard.add(_stamp(annotation))
 
     def _is_new(self, annotation: Annotation) -> bool:

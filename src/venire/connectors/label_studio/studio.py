@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from venire.tools.http import ApiDown as StudioDown
 from venire.tools.http import ApiError as StudioError
@@ -60,6 +60,8 @@ class LabelStudio(JsonApi):
         print((await studio.project())["title"])
     """
 
+    VERSION: ClassVar[str] = "1.8"
+
     def __init__(self, url: str, token: str, project: int, timeout: float = 60.0) -> None:
         self._token, self._project = token.strip(), project
         self._access, self._until = "", 0.0
@@ -74,24 +76,22 @@ class LabelStudio(JsonApi):
     async def project(self) -> dict[str, Any]:
         """The project: its `title`, its `label_config`."""
         path = f"/api/projects/{self._project}"
-        found: dict[str, Any] = await self._call("GET", path)
-        if not are([found], {"title": str, "label_config": str}):
-            raise self._odd(path)
+        rows = [await self._call("GET", path)]
+        found: dict[str, Any]
+        (found,) = self.checked(path, rows, {"title": str, "label_config": str})
         return found
 
     async def users(self) -> list[User]:
         """Everybody in the organisation."""
-        rows = await self._call("GET", "/api/users")
-        if not are(rows, {"id": int, "email": str}):
-            raise self._odd("/api/users")
+        path = "/api/users"
+        rows = self.checked(path, await self._call("GET", path), {"id": int, "email": str})
         return [User(row["id"], row["email"]) for row in rows if row["email"] != "Deleted"]
 
     async def tabs(self) -> list[dict[str, Any]]:
         """The tabs (views) of the project, for all users."""
-        rows = await self._call("GET", "/api/dm/views", params={"project": self._project})
-        if not are(rows, {"id": int, "data": dict | None}):
-            raise self._odd("/api/dm/views")
-        return list(rows)
+        path = "/api/dm/views"
+        rows = await self._call("GET", path, params={"project": self._project})
+        return list(self.checked(path, rows, {"id": int, "data": dict | None}))
 
     async def put_tab(self, data: Mapping[str, Any], tab: int | None = None) -> None:
         """Make a tab, or change one."""
@@ -140,7 +140,7 @@ class LabelStudio(JsonApi):
             page = await self._page([*filters, _where("id", "greater", "Number", last)])
             if page["tasks"]:
                 if not page["tasks"][-1]["id"] > last:  # it would be asked for them forever
-                    raise self._odd("/api/tasks")
+                    raise self.odd("/api/tasks")
                 yield page["tasks"]
                 last = page["tasks"][-1]["id"]
             if not page["tasks"] or page["total"] <= len(page["tasks"]):
@@ -163,11 +163,8 @@ class LabelStudio(JsonApi):
         if not are([found], {"tasks": list, "total": int}) or not all(
             map(_is_task, found["tasks"])
         ):
-            raise self._odd("/api/tasks")
+            raise self.odd("/api/tasks")
         return found
-
-    def _odd(self, path: str) -> StudioError:
-        return self.odd(path, "1.8")
 
     async def _call(
         self, method: str, path: str, body: Any = None, params: Mapping[str, Any] | None = None
@@ -183,7 +180,7 @@ class LabelStudio(JsonApi):
             path = "/api/token/refresh"
             said = await self.call("POST", path, {"refresh": self._token})
             if not are([said], {"access": str}) or not said["access"].isascii():
-                raise self._odd(path)
+                raise self.odd(path)
             self._access = said["access"]
             self._until = time.monotonic() + ACCESS_SECONDS
         return f"Bearer {self._access}"

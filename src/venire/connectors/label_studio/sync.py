@@ -26,7 +26,7 @@ from venire.connectors.label_studio.annotations import (
     make_tabs,
 )
 from venire.connectors.label_studio.studio import FIELD, LabelStudio, StudioDown, StudioError
-from venire.connectors.rounds import Intake, Leaving, Rounds, Verdict, ensure_stream
+from venire.connectors.rounds import Rounds, Verdict, ensure_stream
 from venire.errors import InputError
 from venire.files.label_config import Control, find_control
 
@@ -97,7 +97,7 @@ async def _predict(
 USERS_SECONDS, WRITERS = 60.0, 4
 
 
-class Sync(Rounds):
+class Sync(Rounds[Tally]):
     """Connects a project of Label Studio with a stream.
 
     async with LabelStudio(url, token, 7) as studio, AsyncClient(server, key) as panel:
@@ -105,9 +105,7 @@ class Sync(Rounds):
 
     `named` are those who take part, by default the users on the stream's panel, or all; `control`
     is the control of the labelling config that says the class, by default the only one. After the
-    first pass over all tasks, a page of them is read again every `sweep` seconds. `on_round`
-    gets what a round did, if it did anything, and `say` a line for what people should know: each
-    annotation that is refused, and each failure.
+    first pass over all tasks, a page of them is read again every `sweep` seconds.
     """
 
     def __init__(
@@ -123,15 +121,13 @@ class Sync(Rounds):
         say: Callable[[str], None] = lambda line: None,
         on_round: Callable[[Tally], None] = lambda tally: None,
     ) -> None:
-        super().__init__(panel, stream, Tally(), say, on_round)
+        super().__init__(panel, stream, Tally, say, on_round)
         self.studio, self.desk = studio, Desk(panel, stream, project)
         self._control_name, self._named = control, named
-        self._intake, self._leaving = Intake(panel, stream), Leaving(panel, stream)
         self._reader = Reader(studio, sweep)
         self._hearing: Hearing | None = None
         self._people: list[Person] = []
         self._seen_users = 0.0
-        self._tally = Tally()
 
     @property
     def finished(self) -> bool:
@@ -184,12 +180,7 @@ class Sync(Rounds):
             raise InputError("the sync is not open: call open() first")
         return self._hearing
 
-    async def round(self) -> Tally:
-        """One round: everything that is missing, on both sides.
-
-        What it did includes what rounds before it did that failed in the end.
-        """
-        tally = self._tally
+    async def _round(self, tally: Tally) -> None:
         await self._meet()
         tasks = await self._reader.read()
         await self._add(tasks.values(), tally)
@@ -208,9 +199,6 @@ class Sync(Rounds):
         tasks |= await self._read_dirty(tasks, tally)
         await self._write(tasks.values(), tally)
         self._reader.done()
-        self.total.add(tally)
-        self._tally = Tally()
-        return tally
 
     async def _add(self, tasks: Iterable[Mapping[str, Any]], tally: Tally) -> None:
         await self._intake.add({self.desk.item(one["id"]): _payload(one) for one in tasks}, tally)
@@ -272,20 +260,17 @@ class Sync(Rounds):
             tally.closed += closed
             self.desk.dirty.discard(task["id"])
 
-    async def close(self) -> None:
+    async def _end(self, tally: Tally) -> None:
         """Release what people hold, and take it out of their tabs."""
         try:
             tasks = {task for task, _ in self.desk.tokens}
             for key in list(self.desk.tokens):
                 await self.desk.release(key)
             held = await self.studio.tasks(sorted(tasks))
-            await self.hearing.hear(held, self._tally)  # what was made meanwhile
-            await self._write(held, self._tally)
+            await self.hearing.hear(held, tally)  # what was made meanwhile
+            await self._write(held, tally)
         except (StudioDown, Unreachable) as fault:
             self.say(f"{fault}: what is in tabs stays there; the next run goes on with it")
-        self.total.add(self._tally)
-        if self._tally:
-            self._report(self._tally)
 
 
 def _payload(task: Mapping[str, Any]) -> dict[str, Any]:

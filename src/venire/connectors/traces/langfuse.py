@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from venire.connectors.traces.source import (
     OURS,
     PAGE,
-    RETRY_SECONDS,
     Note,
     Trace,
+    TraceApi,
     Verdict,
     as_text,
+    env,
 )
 from venire.model import rationale_of
-from venire.tools.http import ApiError, JsonApi, are
+from venire.tools.http import ApiError
 
 QUEUES: Final = "/api/public/annotation-queues"
 TRACES: Final = "/api/public/traces"
@@ -33,25 +33,21 @@ SCORES: Final = "/api/public/scores"
 AT_ONCE: Final = 8
 
 
-class Langfuse(JsonApi):
+class Langfuse(TraceApi):
     """The traces in an annotation queue, with their scores of one name."""
+
+    VERSION: ClassVar[str] = "3"
 
     def __init__(self, url: str, queue: str, name: str) -> None:
         self._named, self._label = queue, name
-        keys = [os.environ.get(f"LANGFUSE_{kind}_KEY", "").strip() for kind in ("PUBLIC", "SECRET")]
-        coded = base64.b64encode(":".join(keys).encode()).decode()
-        hints = {
-            401: "expected valid keys in LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY",
-            404: "is this the address of Langfuse 3?",
-        }
-        super().__init__(
-            "Langfuse",
-            url,
-            {"authorization": f"Basic {coded}"} if any(keys) else {},
-            secret=keys[1],
-            hints=hints,
-            retry_seconds=RETRY_SECONDS,
+        user, key = env("LANGFUSE_PUBLIC_KEY"), env("LANGFUSE_SECRET_KEY")
+        coded = base64.b64encode(f"{user}:{key}".encode()).decode()
+        keys, there = (
+            "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY",
+            "is this the address of Langfuse 3?",
         )
+        said = f"Basic {coded}" if user or key else ""
+        super().__init__("Langfuse", url, f"valid keys in {keys}", there, key, said)
         self._queue = ""
         self._items: dict[str, str] = {}  # of the queue, by the trace
 
@@ -112,9 +108,8 @@ class Langfuse(JsonApi):
         page = 1
         while True:
             got = await self.call("GET", path, params={"page": page, "limit": PAGE})
-            if not are([got], {"data": list, "meta": dict}) or not are(got["data"], fields):
-                raise self.odd(path, "3")
-            if got["data"]:
+            self.checked(path, [got], {"data": list, "meta": dict})
+            if self.checked(path, got["data"], fields):
                 yield got["data"]
             last = got["meta"].get("totalPages")
             if not isinstance(last, int) or page >= last:
@@ -129,10 +124,9 @@ class Langfuse(JsonApi):
             if gone.status != 404:
                 raise
             return None
-        if not are([row], {"id": str, "scores": list}) or not are(
-            row["scores"], {"id": str, "name": str, "source": str, "updatedAt": str}
-        ):
-            raise self.odd(TRACES, "3")
+        self.checked(TRACES, [row], {"id": str, "scores": list})
+        fields = {"id": str, "name": str, "source": str, "updatedAt": str}
+        self.checked(TRACES, row["scores"], fields)
         notes, ours = [], {}
         for score in row["scores"]:
             if score["name"] != self._label:

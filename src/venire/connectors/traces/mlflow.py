@@ -7,48 +7,44 @@ async with Mlflow("http://127.0.0.1:5000", "my-experiment", "correctness") as ml
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from venire.connectors.traces.source import (
     OURS,
     PAGE,
-    RETRY_SECONDS,
     Note,
     Trace,
+    TraceApi,
     Verdict,
     as_text,
-    bearer,
+    env,
 )
 from venire.model import rationale_of
-from venire.tools.http import ApiError, JsonApi, are
+from venire.tools.http import ApiError
 
 #: Where traces and experiments are.
 TRACES: Final = "/api/3.0/mlflow/traces"
 BY_NAME: Final = "/api/2.0/mlflow/experiments/get-by-name"
 
 
-class Mlflow(JsonApi):
+class Mlflow(TraceApi):
     """The traces of an experiment, with their assessments of one name."""
+
+    VERSION: ClassVar[str] = "3.4"
 
     def __init__(
         self, url: str, experiment: str, name: str, key_env: str = "MLFLOW_TRACKING_TOKEN"
     ) -> None:
         self._experiment, self._label = experiment, name
-        key, headers = bearer(key_env)
-        hints = {
-            401: f"expected a valid token in {key_env}",
-            404: f"expected MLflow 3 with the experiment {experiment!r}: check --project",
-        }
-        super().__init__(
-            "MLflow", url, headers, secret=key, hints=hints, retry_seconds=RETRY_SECONDS
-        )
+        there = f"expected MLflow 3 with the experiment {experiment!r}: check --project"
+        super().__init__("MLflow", url, f"a valid token in {key_env}", there, env(key_env))
 
     async def _location(self) -> dict[str, Any]:
         asked = {"experiment_name": self._experiment}
         got = await self.call("GET", BY_NAME, params=asked)
-        if not are([got], {"experiment": dict}) or "experiment_id" not in got["experiment"]:
-            raise self.odd(BY_NAME, "3.4")
+        self.checked(BY_NAME, [got], {"experiment": dict})
+        self.checked(BY_NAME, [got["experiment"]], {"experiment_id": object})
         number = got["experiment"]["experiment_id"]
         return {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": number}}
 
@@ -62,9 +58,7 @@ class Mlflow(JsonApi):
         while True:
             got = await self.call("POST", f"{TRACES}/search", asked, reads=True)
             rows = got.get("traces", []) if isinstance(got, dict) else None
-            if not are(rows, {"trace_id": str}):
-                raise self.odd(f"{TRACES}/search", "3.4")
-            if rows:
+            if rows := self.checked(f"{TRACES}/search", rows, {"trace_id": str}):
                 yield [self._trace(row) for row in rows]
             if not (after := got.get("next_page_token")) or after == asked.get("page_token"):
                 return
@@ -81,16 +75,14 @@ class Mlflow(JsonApi):
                     raise
                 continue
             row = (got or {}).get("trace", {}).get("trace_info")
-            if not are([row], {"trace_id": str}):
-                raise self.odd(TRACES, "3.4")
+            self.checked(TRACES, [row], {"trace_id": str})
             found.append(self._trace(row))
         return found
 
     def _trace(self, row: Mapping[str, Any]) -> Trace:
         said = row.get("assessments") or []
         fields = {"assessment_id": str, "assessment_name": str, "source": dict}
-        if not are(said, {**fields, "last_update_time": str}):
-            raise self.odd(f"{TRACES}/search", "3.4")
+        self.checked(f"{TRACES}/search", said, {**fields, "last_update_time": str})
         notes, ours = [], {}
         for one in said:
             if one["assessment_name"] != self._label or one.get("valid") is False:

@@ -7,36 +7,31 @@ async with Phoenix("http://127.0.0.1:6006", "my-project", "correctness") as phoe
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from venire.connectors.traces.source import (
     OURS,
     PAGE,
-    RETRY_SECONDS,
     Note,
     Trace,
+    TraceApi,
     Verdict,
     as_text,
-    bearer,
+    env,
 )
 from venire.model import rationale_of
-from venire.tools.http import JsonApi, are
 
 
-class Phoenix(JsonApi):
+class Phoenix(TraceApi):
     """The spans of a project that have annotations of one name, and those that have none."""
+
+    VERSION: ClassVar[str] = "11"
 
     def __init__(self, url: str, project: str, name: str, key_env: str = "PHOENIX_API_KEY") -> None:
         self._at, self._label = f"/v1/projects/{quote(project, safe='')}", name
-        key, headers = bearer(key_env)
-        hints = {
-            401: f"expected a valid key in {key_env}",
-            404: f"expected Phoenix with the project {project!r}: check --project",
-        }
-        super().__init__(
-            "Phoenix", url, headers, secret=key, hints=hints, retry_seconds=RETRY_SECONDS
-        )
+        there = f"expected Phoenix with the project {project!r}: check --project"
+        super().__init__("Phoenix", url, f"a valid key in {key_env}", there, env(key_env))
 
     async def pages(self) -> AsyncIterator[list[Trace]]:
         """All spans with their annotations, the oldest first."""
@@ -67,9 +62,8 @@ class Phoenix(JsonApi):
         while True:
             more = {} if cursor is None else {"cursor": cursor}
             got = await self.call("GET", f"{self._at}{path}", params={**params, **more})
-            if not are([got], {"data": list}) or not are(got["data"], fields):
-                raise self.odd(path, "11")
-            if got["data"]:
+            self.checked(path, [got], {"data": list})
+            if self.checked(path, got["data"], fields):
                 yield got["data"]
             if not (after := got.get("next_cursor")) or after == cursor:
                 return
