@@ -89,8 +89,7 @@ def _named(name: str | None, action: str) -> str:
 
 
 def _details(chosen: DataSet, data: Path | None) -> dict[str, Any]:
-    from venire.datasets import cache_folder
-    from venire.datasets.library import is_fetched
+    from venire.datasets import cache_folder, is_fetched
 
     counts = {key: getattr(chosen, key) for key in ("tasks", "workers", "labels", "classes")}
     return {

@@ -387,7 +387,7 @@ class SpreadModel:
         self.items = float(items)
 
     def shares(self) -> Any:
-        return self._counts(*self._table.sum(_shares, self._kind))
+        return self._counts(*self._table.sum(_asked, self._kind, "shares"))
 
     def weigh(self, posteriors: Any) -> Any:
         """Counts with given posteriors, which lie where the items are."""
@@ -396,10 +396,10 @@ class SpreadModel:
                 "labels in partitions cannot start from posteriors: start from confusions, or "
                 "from the vote"
             )
-        return self._counts(*self._table.sum(_weighed, self._kind, posteriors))
+        return self._counts(*self._table.sum(_asked, self._kind, "weigh", posteriors))
 
     def expect(self, *parameters: Floats) -> tuple[float, Any]:
-        height, *counts = self._table.sum(_expected, self._kind, *parameters)
+        height, counts = self._table.sum(_asked, self._kind, "expect", *parameters)
         return float(height), self._counts(*counts)
 
     def conclude(self, *parameters: Floats) -> tuple[float, Any, Spread]:
@@ -416,17 +416,8 @@ def _given(part: Part, kind: type[Any]) -> tuple[float, Floats]:
     return model.items, model.given
 
 
-def _shares(part: Part, kind: type[Any]) -> tuple[Floats, ...]:
-    return tuple(part.model(kind).shares())
-
-
-def _weighed(part: Part, kind: type[Any], posteriors: Floats) -> tuple[Floats, ...]:
-    return tuple(part.model(kind).weigh(posteriors))
-
-
-def _expected(part: Part, kind: type[Any], *parameters: Floats) -> tuple[Any, ...]:
-    height, counts = part.model(kind).expect(*parameters)
-    return height, *counts
+def _asked(part: Part, kind: type[Any], method: str, *arguments: Any) -> Any:
+    return getattr(part.model(kind), method)(*arguments)
 
 
 def _posteriors(part: Part, kind: type[Any], *parameters: Floats) -> Floats:

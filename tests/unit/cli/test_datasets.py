@@ -82,7 +82,7 @@ def test_offline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     def refused(*args: object) -> None:
         raise FetchError("cannot download it (connection refused)")
 
-    monkeypatch.setattr("venire.datasets.library.download", refused)
+    monkeypatch.setattr("venire.datasets.download", refused)
     assert main(["datasets", "fetch", "medrelex_cause"]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from venire.datasets.registry import EXPERTS, GRADES
+from venire.datasets import EXPERTS, GRADES
 
 Rows = list[dict[str, str]]
 Raw = dict[str, bytes]

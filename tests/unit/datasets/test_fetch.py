@@ -12,8 +12,7 @@ import pytest
 from tests.unit.datasets.raw import RAW, raw_files
 from tests.unit.datasets.server import Site, serving
 from venire import FetchError, UnknownName
-from venire.datasets import cache_folder, data_set, data_sets, fetch, load, path_of
-from venire.datasets.library import download
+from venire.datasets import cache_folder, data_set, data_sets, download, fetch, load, path_of
 
 BODY = bytes(range(256)) * 2000
 SHA = hashlib.sha256(BODY).hexdigest()

@@ -33,9 +33,9 @@ from urllib.parse import urljoin
 
 from venire.errors import FetchError, InputError
 from venire.files.trees import BadKey
-from venire.tools.hosts import resolve
 from venire.tools.http import PLAIN, TooLarge, content_of
 from venire.tools.lazy import library
+from venire.tools.untrusted import resolve
 
 #: What a judge may say in place of a class, if its configuration has `not_sure`.
 NOT_SURE: Final = "not sure"

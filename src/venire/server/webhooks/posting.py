@@ -15,8 +15,8 @@ from venire.server.clock import Clock
 from venire.server.messages import ExitView, RevisionView
 from venire.server.settings import ServiceSettings
 from venire.server.store import WebhookRow
-from venire.tools.hosts import resolve
 from venire.tools.http import retry_after
+from venire.tools.untrusted import resolve
 
 #: The longest that a receiver may ask to wait, in seconds.
 MAX_RETRY_AFTER: Final = 86_400.0

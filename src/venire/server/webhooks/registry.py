@@ -34,7 +34,7 @@ from venire.server.webhooks.posting import (
     shown,
     text_of,
 )
-from venire.tools.hosts import resolve
+from venire.tools.untrusted import resolve
 
 if TYPE_CHECKING:
     from venire.server.runtime.health import Tally

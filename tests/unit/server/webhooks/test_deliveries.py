@@ -23,7 +23,7 @@ from tests.unit.server.support import Bench, bench, running, until
 from venire.errors import FetchError, InputError, NotFound
 from venire.server import ServiceSettings
 from venire.server.store import DeliveryRow, UpdateDelivery
-from venire.tools.hosts import check_url, is_public, resolve
+from venire.tools.untrusted import check_url, is_public, resolve
 
 LOCAL = ServiceSettings(allow_private_webhooks=True)
 
