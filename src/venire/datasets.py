@@ -58,6 +58,9 @@ EXPERTS: Final = "ground_truth_cause.csv"
 
 _LABELS = ("task", "worker", "label")
 
+#: The files of a set that was fetched.
+TABLES: Final = ("labels.csv", "truth.csv")
+
 
 class Tables(NamedTuple):
     """The rows of labels.csv and of truth.csv."""
@@ -207,7 +210,6 @@ class DataSet:
 
     name: str
     about: str
-    licence: str
     tasks: int
     workers: int
     labels: int
@@ -216,6 +218,7 @@ class DataSet:
     normalise: Callable[[Path], Tables] = field(repr=False)
     labels_sha256: str
     truth_sha256: str
+    licence: str = "not stated"
     repeats: Repeats = "error"
 
 
@@ -240,7 +243,6 @@ def data_set(name: str) -> DataSet:
     return known[name]
 
 
-_NO_LICENCE = "not stated"
 _CUBAM = "welinder/cubam", "fe5ba700f1adbb489c69af311558d64370d73d36"
 _SPECTRAL = "zhangyuc/SpectralMethodsMeetEM", "6204f5fcab1766cb1b2c40fc1bff53b1613ddc6c"
 
@@ -269,7 +271,6 @@ _SETS = (
     DataSet(
         "bluebird",
         "is it an indigo bunting? (Welinder and others 2010), a complete matrix",
-        "BSD-style",
         *(108, 39, 4_212, 2),
         (
             RawFile(
@@ -286,11 +287,11 @@ _SETS = (
         bluebird,
         "7078930991606f9b752e48225afaa8d61d9ca85a4db3e2eca78cbb8af14e686f",
         "77454269f6bdb045c15d4f7998fed5f2b50f996d265c0fb6679f660f8c3e6839",
+        licence="BSD-style",
     ),
     DataSet(
         "dog",
         "four breeds of dogs (Zhou and others 2012)",
-        _NO_LICENCE,
         *(807, 109, 8_070, 4),
         _spectral("dog"),
         partial(_columns, "dog"),
@@ -300,7 +301,6 @@ _SETS = (
     DataSet(
         "rte",
         "textual entailment (Snow and others 2008)",
-        _NO_LICENCE,
         *(800, 164, 8_000, 2),
         (_SNOW,),
         partial(_standardized, "rte"),
@@ -310,7 +310,6 @@ _SETS = (
     DataSet(
         "temp",
         "which event came first (Snow and others 2008)",
-        _NO_LICENCE,
         *(462, 76, 4_620, 2),
         (_SNOW,),
         partial(_standardized, "temp"),
@@ -320,7 +319,6 @@ _SETS = (
     DataSet(
         "web",
         "relevance of search results, five grades (Zhou and others 2012)",
-        _NO_LICENCE,
         *(2_665, 177, 15_567, 5),
         _spectral("web"),
         partial(_columns, "web"),
@@ -330,7 +328,6 @@ _SETS = (
     DataSet(
         "product",
         "are these two products the same?",
-        _NO_LICENCE,
         *(8_315, 176, 24_945, 2),
         (
             RawFile(
@@ -344,7 +341,6 @@ _SETS = (
     DataSet(
         "llmjudge2024_binary",
         "33 language models judge passages of TREC DL 2023, grade 2 or above",
-        "MIT",
         *(4_423, 33, 145_956, 2),
         (
             *(RawFile(*_JUDGES, f"submissions/scores/{j}.txt") for j in JUDGES),
@@ -357,11 +353,11 @@ _SETS = (
         llmjudge2024_binary,
         "5a0658aa75732e928aeecca8b7830dd2676f98af9d1f2792108e3bd62c2f9c2e",
         "887b71e723caf0b8a4b4fcdb9ae528c97f31f5f7dc07a293e9e33e3f98a09c24",
+        licence="MIT",
     ),
     DataSet(
         "medrelex_cause",
         "does the sentence say that one thing causes the other? with start and submit times",
-        _NO_LICENCE,
         *(3_231, 468, 50_962, 2),
         (*_relex_batches(), RawFile(*_MEDICAL, EXPERTS)),
         medrelex_cause,
@@ -398,12 +394,12 @@ def download(url: str, target: Path, sha256: str | None = None, told: Told | Non
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE or not part.exists():
             raise FetchError(f"cannot download {url} (HTTP {error.code} {error.reason})") from None
         part.unlink()  # the part is larger than the file, so it belongs to another one: start again
-        return download(url, target, sha256, told)
+        download(url, target, sha256, told)
+        return
     except (OSError, http.client.HTTPException) as error:
         raise FetchError(_offline(url, error, part)) from None
     check_sha256(part, sha256, url)
     part.replace(target)
-    return None
 
 
 def check_sha256(path: Path, sha256: str | None, what: str) -> None:
@@ -491,7 +487,7 @@ def path_of(name: str, root: Path | None = None) -> Path:
 def is_fetched(chosen: DataSet, root: Path | None = None) -> bool:
     """Whether both tables of a set are there."""
     folder = (root or cache_folder()) / chosen.name
-    return all((folder / table).is_file() for table in ("labels.csv", "truth.csv"))
+    return all((folder / table).is_file() for table in TABLES)
 
 
 def load(name: str, root: str | Path | None = None) -> tuple[LabelTable, dict[Hashable, Hashable]]:
@@ -523,18 +519,8 @@ def fetch(
 ) -> Path:
     """Bring a set into the cache, unless it is there; the folder that holds it.
 
-    Parameters
-    ----------
-    name
-        A name of the registry.
-    root
-        Where to keep it, instead of the cache.
-    given
-        A folder with the raw files (or with labels.csv and truth.csv), downloaded manually.
-    source
-        Where the repositories are.
-    told
-        Called with the number of bytes received.
+    `root` is where to keep it instead of the cache, `given` a folder with the raw files (or with
+    labels.csv and truth.csv) that were downloaded by hand.
     """
     chosen = data_set(name)
     home = root or cache_folder()
@@ -566,7 +552,7 @@ def _fill(
     chosen: DataSet, raw: Path, draft: Path, given: Path | None, source: str, told: Told | None
 ) -> None:
     if given is not None and _is_normalised(chosen, given):
-        for table in ("labels.csv", "truth.csv"):
+        for table in TABLES:
             shutil.copyfile(given / table, draft / table)
         return
     raw.mkdir(exist_ok=True)
@@ -603,10 +589,10 @@ def _get(
 
 
 def _is_normalised(chosen: DataSet, folder: Path) -> bool:
-    wanted = {"labels.csv": chosen.labels_sha256, "truth.csv": chosen.truth_sha256}
+    wanted = zip(TABLES, (chosen.labels_sha256, chosen.truth_sha256), strict=True)
     return all(
         (folder / table).is_file() and sha256_of(folder / table) == sha256
-        for table, sha256 in wanted.items()
+        for table, sha256 in wanted
     )
 
 

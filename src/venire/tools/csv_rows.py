@@ -12,7 +12,7 @@ import codecs
 import csv
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -255,7 +255,9 @@ def _pick(
 ) -> Iterator[Row]:
     line, header = next(records, (1, []))
     if not header:
-        raise FileError(path, None, f"the file is empty, expected the columns {_list(required)}")
+        raise FileError(
+            path, None, f"the file is empty, expected the columns {', '.join(required)}"
+        )
     names = [name.strip().lower() for name in header]
     _check_header(path, line, names, required, optional)
     where = [names.index(c) if c in names else -1 for c in (*required, *optional)]
@@ -267,7 +269,8 @@ def _pick(
 
 
 def _wrong_width(record: Sequence[str], names: Sequence[str]) -> str:
-    message = f"{_fields(len(record))}, expected {len(names)} as in the header ({_list(names)})"
+    got = "1 field" if len(record) == 1 else f"{len(record)} fields"
+    message = f"the line has {got}, expected {len(names)} as in the header ({', '.join(names)})"
     return f"{message}: quote fields that contain the separator"
 
 
@@ -288,15 +291,15 @@ def _check_header(
     if missing and len(missing) == len(required):
         raise FileError(path, line, _no_header(names, required))
     if missing:
-        message = f"there is no column {missing[0]!r}, got {_list(names)}"
-        raise FileError(path, line, f"{message}: add it (expected {_list(required)})")
+        message = f"there is no column {missing[0]!r}, got {', '.join(names)}"
+        raise FileError(path, line, f"{message}: add it (expected {', '.join(required)})")
     twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice is not None and twice not in strange:
         raise FileError(path, line, f"there are two columns {twice!r}: drop one")
 
 
 def _no_header(names: list[str], required: Sequence[str]) -> str:
-    got = shown(_list(names))
+    got = shown(", ".join(names))
     return (
         f"there is no column {required[0]!r}, got {got}: if that is a header, rename its columns; "
         f"if it is the first row, write {','.join(required)} above it"
@@ -347,11 +350,3 @@ def number(text: str | None) -> float | None:
         return float(text) if text is not None and "_" not in text else None
     except ValueError:
         return None
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names)
-
-
-def _fields(count: int) -> str:
-    return "the line has 1 field" if count == 1 else f"the line has {count} fields"

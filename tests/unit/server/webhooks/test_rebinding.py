@@ -12,7 +12,7 @@ from venire.errors import InputError
 from venire.server import ServiceSettings, SystemClock
 from venire.server.store.records import WebhookRow
 from venire.server.webhooks.posting import Poster
-from venire.tools import hosts
+from venire.tools import untrusted
 
 #: Both are of this machine; the first stands for a public address.
 PUBLIC, PRIVATE = "127.0.0.2", "127.0.0.1"
@@ -46,7 +46,7 @@ def test_a_name_that_is_bound_anew_leads_to_the_address_that_was_checked(
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
 
         monkeypatch.setattr(loop, "getaddrinfo", bound_anew)
-        monkeypatch.setattr(hosts, "is_public", lambda address: address == PUBLIC)
+        monkeypatch.setattr(untrusted, "is_public", lambda address: address == PUBLIC)
         secret = "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"
         hook = WebhookRow(
             id="hook",
