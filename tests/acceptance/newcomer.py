@@ -161,7 +161,7 @@ class Newcomer:
         """Close the terminals."""
         for started in self.background:
             started.terminate()
-            started.wait(30)
+            started.wait(280)
             if started.stdout is not None:
                 started.stdout.close()
         if self.server.process is not None:

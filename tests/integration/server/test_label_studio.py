@@ -58,6 +58,7 @@ class Sync:
     process: subprocess.Popen[bytes] | Forked | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     starts: int = 0
+    watcher: threading.Thread | None = None
 
     def start(self) -> None:
         env = {**os.environ, "PYTHONPATH": SOURCE, "STUDIO": self.studio.tokens[OWNER]}
@@ -75,6 +76,10 @@ class Sync:
 
     def watch(self) -> None:
         """Start it again whenever it has ended, as systemd would."""
+        self.watcher = threading.Thread(target=self._watch, daemon=True)
+        self.watcher.start()
+
+    def _watch(self) -> None:
         while not self.stopping.wait(0.1):
             if self.process is not None and self.process.poll() is not None:
                 self.start()
@@ -86,7 +91,8 @@ class Sync:
 
     def stop(self, sign: int = signal.SIGTERM) -> int:
         self.stopping.set()
-        time.sleep(0.3)
+        if self.watcher is not None:
+            self.watcher.join(280)
         assert self.process is not None
         self.process.send_signal(sign)
         return self.process.wait(280)
@@ -148,7 +154,7 @@ def go(found: World, kills: int, victims: str, seconds: float = 300) -> None:
     """People annotate everything, while things are killed."""
     draw = random.Random(kills)
     found.sync.start()
-    threading.Thread(target=found.sync.watch, daemon=True).start()
+    found.sync.watch()
     threads = [one.start() for one in found.people]
     for _ in range(kills):
         made = found.made

@@ -153,7 +153,7 @@ async def cut_off(path: Path, settings: JudgeConfig, server: BatchServer, step: 
     book = BatchBook(path, quiet=0.05)
     judge = Judge(settings, Cache(), book=book)
     asking = asyncio.gather(*(judge.answer({"text": t}) for t in TEXTS), return_exceptions=True)
-    await asyncio.wait_for(reached.wait(), 20)
+    await asyncio.wait_for(reached.wait(), 280)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     await judge.close()

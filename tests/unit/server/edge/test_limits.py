@@ -10,6 +10,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from tests.unit.server.support import until
 from venire.server.edge import limits
 from venire.server.edge.limits import LONGEST_HEAD, READ, timed
 
@@ -120,11 +121,11 @@ async def test_bodies_of_any_length_in_chunks_of_any_length_are_taken(
     connection, wire = connect(app, monkeypatch)
     size = 20_000 if piece == 7 else 1_000_000
     bodies = [b"1\r\na\r\n" * (size // 10), b"%x\r\n%s\r\n" % (size, b"a" * size), b""]
-    for body in bodies * 2:
+    for n, body in enumerate(bodies * 2, start=1):
         assert await sent(connection, wire, POST + body + b"0\r\n\r\n", piece) > 0
-        await asyncio.sleep(0.01)
+        await until(lambda n=n: len(app.lengths) == n)  # type: ignore[misc]
     assert await sent(connection, wire, GET + b"a: " + b"b" * 60_000 + b"\r\n\r\n", piece) > 60_000
-    await asyncio.sleep(0.01)
+    await until(lambda: len(app.lengths) == 7)
     assert app.lengths == [size // 10, size, 0] * 2 + [0]
     assert not wire.closed
     connection.connection_lost(None)

@@ -44,6 +44,13 @@ async def served(serve: Serve) -> AsyncIterator[tuple[Connections, str]]:
         await asyncio.wait_for(asyncio.gather(*(task for task in there if task)), 100)
 
 
+async def none_free(connections: Connections) -> None:
+    """Wait until whatever was kept is closed, and not kept any more."""
+    async with asyncio.timeout(280):
+        while any(connections._free.values()):
+            await asyncio.sleep(0.001)
+
+
 async def head(reader: asyncio.StreamReader) -> bytes:
     return await reader.readuntil(b"\r\n\r\n")
 
@@ -163,7 +170,7 @@ def test_one_that_was_closed_meanwhile_is_not_used() -> None:
         async with served(once) as (connections, address):
             for _ in range(3):
                 assert (await ask(connections, address)).body == b"ok"
-                await asyncio.sleep(0.05)
+                await none_free(connections)
 
     asyncio.run(run())
 
@@ -193,10 +200,12 @@ def test_an_answer_that_breaks_off_is_lost_and_nothing_is_sent_again(sent: bytes
 
 
 def test_one_that_says_something_unasked_is_not_used_again() -> None:
+    heard = asyncio.Semaphore(0)
+
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await head(reader)
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-        await asyncio.sleep(0.02)
+        await heard.acquire()
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
         await head(reader)
 
@@ -204,7 +213,8 @@ def test_one_that_says_something_unasked_is_not_used_again() -> None:
         async with served(talk) as (connections, address):
             for _ in range(3):
                 assert (await ask(connections, address)).body == b"ok"
-                await asyncio.sleep(0.1)
+                heard.release()
+                await none_free(connections)
 
     asyncio.run(run())
 

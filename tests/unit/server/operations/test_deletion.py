@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,14 +119,24 @@ async def test_a_stream_is_deleted_with_all_that_belongs_to_it(
 
 
 @running
-async def test_those_who_wait_for_a_stream_that_is_deleted_are_let_go() -> None:
+async def test_those_who_wait_for_a_stream_that_is_deleted_are_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with bench() as b:
+        position = b.service.runtime.log_position("posts")
+        wait, waiting = position.wait, []
+
+        def counted(*given: Any) -> Any:
+            waiting.append(given)
+            return wait(*given)
+
+        monkeypatch.setattr(position, "wait", counted)
         work = asyncio.create_task(b.service.next("posts", "ann", wait=60))
         await asleep(1, b)
         exits = asyncio.create_task(b.service.exits("posts", wait=60))
         events = b.service.events("posts")
         event = asyncio.ensure_future(anext(events))
-        await asyncio.sleep(0.01)
+        await until(lambda: len(waiting) == 2)
         await b.service.close("posts", "me")
         await b.service.delete_stream("posts", "me")
         with pytest.raises(NotFound):

@@ -382,7 +382,7 @@ def test_the_bound_covers_under_peeking_whatever_is_answered_first(runs: int) ->
     A bound that ignored what was left out is broken in every run, so that 20 tell them apart.
     """
     rng = np.random.default_rng(0)
-    broken = 0
+    broken, uppers = 0, dict[tuple[int, int, int], float]()  # most counts come in many runs
     for run in range(runs):
         checks, truth = Checks(b"%d" % run), rng.random(150) < 0.1
         checks.load(
@@ -400,6 +400,10 @@ def test_the_bound_covers_under_peeking_whatever_is_answered_first(runs: int) ->
                 easiest = min(waiting, key=lambda k: bool(truth[k]))
                 waiting.remove(easiest)
                 checks.answer(f"{easiest}", "spam" if truth[easiest] else "ok")
-                upper = min(upper, checks.bound().upper)
+                bound = checks.bound()
+                counts = (bound.audited, bound.wrong, bound.skipped)
+                if counts not in uppers:
+                    uppers[counts] = bound.upper
+                upper = min(upper, uppers[counts])
         broken += upper < 0.1
     assert broken / runs <= 0.05 + 2 * (0.05 * 0.95 / runs) ** 0.5

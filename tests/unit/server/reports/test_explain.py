@@ -58,7 +58,7 @@ async def test_explanations_take_no_thread_that_requests_read_by() -> None:
             asyncio.ensure_future(b.service.explain("posts", "a")) for _ in range(MAX_EXPLANATIONS)
         ]
         await asyncio.to_thread(storage.reading.wait, 60)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(280):
             await b.add("d")
             assert (await b.service.item("posts", "d")).status == "open"
             with pytest.raises(TooMuch, match="explanations"):
