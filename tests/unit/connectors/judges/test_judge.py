@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ FINAL = ["quota", "quota-type", "paid", "key", "model", "redirect", "limited-day
 def config(server: JudgeServer, **more: Any) -> JudgeConfig:
     keys = {"id": "strict", "model": "rule", "base_url": server.url, "prompt": "Spam? {{ text }}"}
     price = {"input": 10.0, "output": 100.0}
-    return JudgeConfig.read({**keys, "classes": CLASSES, "price": price, "timeout": 0.5, **more})
+    return JudgeConfig.read({**keys, "classes": CLASSES, "price": price, "timeout": 60, **more})
 
 
 def ask(judge: Judge, *items: Any) -> list[Answer | JudgeFault]:
@@ -74,7 +75,7 @@ def test_an_answer_in_any_of_these_forms_is_a_label(kind: str) -> None:
 @pytest.mark.parametrize("kind", PASSING)
 def test_a_passing_fault_is_waited_for(kind: str) -> None:
     with judging(kind) as server:
-        judge = Judge(config(server))
+        judge = Judge(config(server, timeout=2 if kind == "slow" else 60))
         assert ask(judge, ITEM) == [Answer("spam", None, 0.0009)]
     assert (judge.usage.requests, judge.usage.faults.total()) == (2, 1)
     assert judge.usage.unpriced == (kind in ("slow", "dropped", "broken", "no-choices", "list"))
@@ -317,16 +318,18 @@ def test_no_more_requests_at_once_than_allowed() -> None:
 
 def test_no_more_requests_a_minute_than_allowed() -> None:
     with judging() as server:
+        began = time.monotonic()  # and not the first arrival, which may take as long as the others
         ask(Judge(config(server, rpm=1200)), *({"text": str(n)} for n in range(20)))
     assert len(server.times) == 20
-    assert server.times[-1] - server.times[0] >= 19 * 0.05 - 0.1
+    assert max(server.times) - began >= 19 * 0.05 - 0.1
 
 
 def test_no_more_tokens_a_minute_than_allowed() -> None:
     with judging() as server:
+        began = time.monotonic()
         judge = Judge(config(server, tpm=45 * 600))  # ten answers a second
         ask(judge, *({"text": str(n)} for n in range(10)))
-    assert server.times[-1] - server.times[0] >= 0.5
+    assert max(server.times) - began >= 0.5
 
 
 def test_classes_of_a_stream_are_used_or_must_be_the_same() -> None:
