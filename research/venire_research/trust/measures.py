@@ -16,7 +16,7 @@ from venire.estimators import Auto, DawidSkene, MajorityVote
 from venire.estimators.streaming.drift import PER
 from venire.labels import LabelTable
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.learning.estimates import USUAL
+from venire.scheduling.estimates import USUAL
 from venire.simulation import Run, simulate
 from venire_research.common import fingerprint
 from venire_research.common.scores import aggregated, score, streamed

@@ -146,7 +146,6 @@ class Journal(AbstractContextManager["Journal"]):
         os.fsync(self._file.fileno())
 
     def _read(self, head: dict[str, Any]) -> int:
-        """Read the entries; returns the length of what is whole."""
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
         lines = content[:whole].decode("utf-8", "replace").split("\n")[:-1]
@@ -476,7 +475,6 @@ class _Calls:
         self.stopping = False
 
     def run(self, what: Any) -> None:
-        """Run a coroutine to its end."""
         later = asyncio.run_coroutine_threadsafe(what, _loop())
         try:
             while not later.done():

@@ -99,7 +99,6 @@ class Belief(NamedTuple):
         return self.fitted.learned_ or self.fitted.independence_.refuted
 
     def confidence(self, verdict: Ints) -> Floats:
-        """How sure each verdict is."""
         return np.asarray(self.posterior[np.arange(len(verdict)), verdict])
 
 
@@ -349,7 +348,6 @@ class Alone(NamedTuple):
 
     @property
     def words(self) -> str:
-        """In one sentence."""
         return (
             f"{self.id} labels the rest alone: expected to lose {100 * self.loss:.1f} points, "
             f"by {self.items:,} items that all labelled"

@@ -407,9 +407,7 @@ class Recorded:
         self._labeler, self._said = table.labeler, table.said
 
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:
-        """What was said, as numbers of classes, and what each of it costs."""
         return self._said[entries].astype(np.int64), self.price[self._labeler[entries]]
 
     def left_over(self) -> tuple[Ints, Ints, Floats]:
-        """Answers that were paid for and not asked for: none."""
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)

@@ -424,7 +424,6 @@ def _unsaid(gold: Gold | None, classes: Names) -> list[Any]:
 
 
 def _check_gold(gold: Gold | None, classes: Names) -> None:
-    """Refuse gold of other classes."""
     odd = _unsaid(gold, classes)
     if odd:
         raise InputError(

@@ -153,7 +153,6 @@ class Book:
     """The answers so far: of each entry what was said: a class, FREE, NO_LABEL or AWAY."""
 
     def __init__(self, work: Work, source: Source, terms: Terms) -> None:
-        """Nothing was asked yet."""
         self.work, self.source, self.terms = work, source, terms
         self.said = np.full(work.labeler.size, FREE, np.int32)
         self.cost = np.zeros(work.labeler.size)
@@ -161,7 +160,6 @@ class Book:
         self.alone: Alone | None = None
 
     def ask(self, entries: Ints) -> None:
-        """Ask these entries, and note the answers."""
         self.take(entries, *self.source.ask(entries))
 
     def take(self, entries: Ints, said: Ints, cost: Floats) -> None:
@@ -237,7 +235,6 @@ def _families(work: Work, voices: Voices | None) -> Families | None:
 
 
 def run_rounds(work: Work, source: Source, terms: Terms) -> tuple[Book, list[Point]]:
-    """Buy labels; returns them and the curve."""
     book, curve = Book(work, source, terms), list[Point]()
     buyer = _Buyer(book)
     settled = np.zeros(len(work.items), np.bool_)
@@ -344,7 +341,6 @@ class _Buyer:
         return self.budget and self.budget.left(self.book.spent, self.book.labels)
 
     def share(self) -> float | None:
-        """The share of the budget that is spent."""
         if self.budget is None:
             return None
         money, labels = self.budget.money, self.budget.labels
@@ -491,7 +487,6 @@ class Consulted(NamedTuple):
 
     @property
     def words(self) -> str:
-        """In one sentence."""
         many, turned = len(self.answers), self.changed
         return (
             f"{many:,} label{'' if many == 1 else 's'} of {self.id} for {self.spent:,.6g}, on the "
@@ -499,7 +494,6 @@ class Consulted(NamedTuple):
         )
 
     def record(self) -> dict[str, Any]:
-        """The same for JSON."""
         return {
             "id": str(self.id),
             "labels": len(self.answers),

@@ -129,7 +129,6 @@ class Purse:
     # spending
 
     def pay(self, price: float) -> None:
-        """A label of this price came."""
         if self.money is not None:
             self.money.spent += price
         if self.labels is not None:
@@ -165,7 +164,6 @@ class Purse:
 
     @property
     def multipliers(self) -> tuple[float, float]:
-        """Of money, and of labels."""
         money, labels = self.money, self.labels
         return money.multiplier if money else 0.0, labels.multiplier if labels else 0.0
 
@@ -221,7 +219,6 @@ class Purse:
         return {"since": self.since, **kept}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` gave."""
         self.since = state["since"]
         for name in ("money", "labels"):
             if name in state:
@@ -286,7 +283,6 @@ class BoundedQueue:
         return self.bounds.min_labels > 0 or self._has_floors
 
     def add_labeler(self) -> int:
-        """Make room for one more labeler; it is away until it gets a capacity."""
         self.cursors = np.append(self.cursors, 0)
         return self.queue.add_labeler()
 
@@ -314,7 +310,6 @@ class BoundedQueue:
     # a slot
 
     def refresh(self, slot: int) -> None:
-        """File every row again if policy, panel or belief changed."""
         stale = self.queue.stale
         self.queue.refresh(slot)
         if stale:
@@ -388,7 +383,6 @@ class BoundedQueue:
             self.give(row, labeler, slot, gain - float(panel["price"][labeler]))
 
     def give(self, row: int, labeler: int, slot: int, gain: float) -> None:
-        """Give the row to a labeler, who must not have it yet."""
         made = self.queue.give(row, labeler, slot, gain)
         self._keep_due(row, slot)
         self._handed(made, slot)
@@ -431,7 +425,6 @@ class BoundedQueue:
         self._retire(row, LEAVE_ON, slot)
 
     def withdraw(self, row: int) -> None:
-        """Withdraw a row, whatever its labels say."""
         self.queue.withdraw(row)
         self.retired.pop(row, None)
 
@@ -464,7 +457,6 @@ class BoundedQueue:
         return fresh
 
     def release(self, touch: int, slot: int, bar: bool) -> None:
-        """A label in flight will not come; with `bar` the labeler does not get the row again."""
         row = int(self.desk.touches["row"][touch])
         self.queue.release(touch, slot, bar)
         self._keep_due(row, slot)
@@ -526,7 +518,6 @@ class BoundedQueue:
     # room
 
     def tidy(self) -> tuple[NDArray[np.int64], dict[int, int]] | None:
-        """Drop the rows of items that have left, if that is at least half of all."""
         tidied = self.queue.tidy([self.nobody, *(group for _, group in self.retired.values())])
         if tidied is not None:
             stay, groups = tidied

@@ -84,7 +84,6 @@ class Visits:
         self.came = self.again = self.last = self.longest = 0
 
     def note(self, events: Iterable[Event], number: Mapping[LabelerId, int]) -> None:
-        """Note what was written to the log."""
         for event in events:
             if not isinstance(event, Observed | Assigned | Joined):
                 continue
@@ -204,7 +203,6 @@ class Queue:
         return n
 
     def set_capacity(self, labeler: int, capacity: int) -> None:
-        """How many labels a slot the labeler gives from now on; 0: it is away."""
         self.capacity[labeler] = capacity
         self.stale = True
 
@@ -221,7 +219,6 @@ class Queue:
         self.prices = prices
 
     def add_group(self, members: Iterable[int]) -> int:
-        """A new group of labelers."""
         chosen = list(members)
         self._make_room_for_edges(len(chosen))
         if self.desk.meta[GROUPS] == len(self.desk.groups):
@@ -229,7 +226,6 @@ class Queue:
         return add_group(self.desk, chosen)
 
     def join_group(self, group: int, labeler: int) -> None:
-        """One more member of a group."""
         self._make_room_for_edges(1)
         add_edge(self.desk, group, labeler)
         self.stale = True
@@ -241,7 +237,6 @@ class Queue:
     # items
 
     def add_row(self, weight: float, group: int, excluded: Iterable[int], slot: int) -> int:
-        """An item arrives."""
         if self.desk.meta[ROWS] == len(self.desk.rows):
             self._make_room_for_rows()
         row = int(self.desk.meta[ROWS])
@@ -255,12 +250,10 @@ class Queue:
         return row
 
     def bar(self, row: int, labeler: int, slot: int) -> None:
-        """The labeler may not have the row from now on."""
         self.link(row, labeler, slot, BARRED)
         self.stale = True
 
     def in_group(self, row: int, labeler: int) -> bool:
-        """Whether the row's group holds the labeler."""
         group, edges = self.desk.rows["group"][row], self.desk.edges
         e = self.desk.groups["edge"][group]
         while e >= 0 and edges["labeler"][e] != labeler:
@@ -268,11 +261,9 @@ class Queue:
         return bool(group == 0 or e >= 0)
 
     def outstanding(self) -> NDArray[np.int64]:
-        """The rows that have not left."""
         return np.flatnonzero(self.desk.rows["state"][: self.desk.meta[ROWS]] == OUTSTANDING)
 
     def in_flight(self) -> list[tuple[int, int]]:
-        """Row and labeler of every label that has not come."""
         held = self.desk.touches[: self.desk.meta[TOUCHES]]
         held = held[held["said"] == PENDING]
         return list(zip(held["row"].tolist(), held["labeler"].tolist(), strict=True))
@@ -325,7 +316,6 @@ class Queue:
     # labels
 
     def find(self, row: int, labeler: int) -> int:
-        """The touch of this labeler on the row; -1 if there is none."""
         k = int(self.desk.rows["head"][row])
         while k >= 0 and self.desk.touches["labeler"][k] != labeler:
             k = int(self.desk.touches["next"][k])
@@ -492,7 +482,6 @@ class Queue:
 
 
 def _by_rows(desk: Desk) -> dict[str, NDArray[Any]]:
-    """The arrays with one entry for each row."""
     names = ("rows", "shelves", "pool", "gone", "chosen", *PER_ROW)
     return {name: getattr(desk, name) for name in names}
 

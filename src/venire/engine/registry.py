@@ -44,7 +44,6 @@ class Heard:
         self.extend(labels)
 
     def extend(self, labels: Iterable[Iterable[int]]) -> None:
-        """More labels came."""
         for item, labeler, said in labels:
             self._items.append(item)
             self._labelers.append(labeler)
@@ -64,7 +63,6 @@ class Heard:
         return np.array(self._items, np.int64), self.labelers, np.array(self._said, np.int64)
 
     def copy(self) -> Heard:
-        """An independent copy."""
         other = Heard()
         other._items, other._labelers = copy(self._items), copy(self._labelers)
         other._said = copy(self._said)
@@ -169,11 +167,9 @@ class Departed:
         return ([item, *kept] for item, kept in self.items.items())
 
     def state(self) -> list[list[Any]]:
-        """The items in plain values."""
         return list(self.lines())
 
     def restore(self, state: Iterable[list[Any]]) -> None:
-        """Continue from what `state` gave."""
         self.items = {
             item: Kept(tuple(who), tuple(said), verdict, confidence)
             for item, who, said, verdict, confidence in state
@@ -242,7 +238,6 @@ class Registry:
             seen.add(item.id)
 
     def add(self, item: Item, row: int) -> None:
-        """An item arrives."""
         self.items.append(untracked(item))
         self.serials.append(self.arrived)
         self.row[item.id] = row
@@ -267,7 +262,6 @@ class Registry:
         return groups, sorted(self.row[id] for id in self._barred_from.pop(labeler, ()))
 
     def remove(self, row: int) -> Item:
-        """An item leaves."""
         item = self.items[row]
         self.left[item.id] = self.serials[row]
         del self.row[item.id]
@@ -297,7 +291,6 @@ class Registry:
                 self.add_group(eligible, group)
 
     def outstanding(self, item: ItemId) -> int:
-        """The row of an item that has not left."""
         if item not in self.row:
             raise InputError(f"item {item!r} is not outstanding: it has left, or never arrived")
         return self.row[item]
@@ -385,7 +378,6 @@ class Registry:
             self._leaving.pop()
 
     def copy(self) -> Registry:
-        """An independent copy."""
         other = copy(self)
         other.labelers, other.items = list(self.labelers), untracked(list(self.items))
         other.serials, other.groups = list(self.serials), dict(self.groups)

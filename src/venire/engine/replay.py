@@ -144,7 +144,6 @@ def _pass_to(state: State, slot: int) -> None:
 
 
 def _obey(s: Scheduler, event: Event) -> None:
-    """Do what the event says was decided."""
     if isinstance(event, Assigned):
         _assign_as(s.state, event)
     elif isinstance(event, Closed):
@@ -154,7 +153,6 @@ def _obey(s: Scheduler, event: Event) -> None:
 
 
 def _assign_as(state: State, event: Assigned) -> None:
-    """Hand out the work that the event names."""
     for a in event.assignments:
         row, m = state.registry.outstanding(a.item), state.registry.known(a.labeler)
         if state.queue.find(row, m) >= 0:

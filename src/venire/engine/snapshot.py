@@ -291,7 +291,6 @@ def capture(state: State) -> Captured:
 
 
 def unpack(snapshot: bytes) -> State:
-    """The state that was packed."""
     head, lists, follow = _parse(snapshot)
     policy, learning = _settings(head)
     labelers = list(lists["labelers"])
@@ -330,7 +329,6 @@ def unpack(snapshot: bytes) -> State:
 
 
 def _resume(state: State, head: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Put the arrays of the queue in place."""
     queue = state.raw.queue
     queue.use(state.active)
     fitted, queue.stale = _fitted(_under("desk.", arrays), state.active.per_row)

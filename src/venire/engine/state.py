@@ -138,7 +138,6 @@ class State:
 
     @property
     def in_flight(self) -> NDArray[np.int64]:
-        """How many labels of each labeler are in flight."""
         return self.raw.queue.desk.panel["inflight"].astype(np.int64)
 
     def charge(self) -> None:
@@ -198,7 +197,6 @@ class State:
         return Verdict(self.registry.classes[code] if code >= 0 else None, confidence)
 
     def write(self, *events: Event) -> None:
-        """Append to the log."""
         self.visits.note(events, self.registry.number)
         self.log += events
         self.events += len(events)

@@ -178,7 +178,6 @@ class Verbs(Readable):
         return new
 
     def _check(self, batch: Sequence[Label], labels: NDArray[np.int64]) -> None:
-        """Raise an error if a label of an outstanding item is refused."""
         state = self.state
         place, held = state.bounded.look_up(labels)
         if place >= 0:

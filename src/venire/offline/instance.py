@@ -128,7 +128,6 @@ class Instance:
         return int(np.searchsorted(self.since, slot, side="right")) - 1
 
     def problem(self) -> Problem:
-        """The arrays for the kernels."""
         everyone = np.flatnonzero(self.evidence.max(axis=0) > 0).astype(np.int32)
         useful = np.isin(np.arange(len(self.capacity)), everyone)
         lists = [everyone, *(g[useful[g]].astype(np.int32) for g in self.groups[1:])]

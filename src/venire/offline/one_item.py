@@ -76,7 +76,6 @@ class Workspace(NamedTuple):
 
 
 def workspace_for(problem: Problem, nodes: int = NODES, close: float = CLOSE) -> Workspace:
-    """Empty working arrays for a problem."""
     phases, labelers = problem.evidence.shape
     n = phases * labelers + 1
     floats = [np.zeros(n) for _ in range(4)]

@@ -77,7 +77,6 @@ class Owners(NamedTuple):
 
 
 def owners_for(slots: int, labelers: int) -> Owners:
-    """Nobody owns anything."""
     one = np.full((slots, labelers), -1, np.int64)
     return Owners(one, np.zeros(labelers, np.int64), np.zeros(labelers, np.int64))
 
@@ -218,7 +217,6 @@ def worth(problem: Problem, book: Book, item: int, price: Floats, share: float) 
 
 @inlined
 def open_blocks(problem: Problem, book: Book, item: int, price: Floats, share: float) -> None:
-    """Make the blocks of an item available."""
     k = book.head[item]
     while k >= 0:
         t, m = book.slot[k], book.labeler[k]
@@ -229,7 +227,6 @@ def open_blocks(problem: Problem, book: Book, item: int, price: Floats, share: f
 
 @inlined
 def close_blocks(book: Book, item: int) -> None:
-    """Make the blocks of an item unavailable again."""
     k = book.head[item]
     while k >= 0:
         t, m = book.slot[k], book.labeler[k]

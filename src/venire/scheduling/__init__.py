@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from venire.scheduling.base import Kernels as Kernels
     from venire.scheduling.base import Learning as Learning
     from venire.scheduling.base import Policy as Policy
-    from venire.scheduling.learning.then_serve import Algorithm2 as Algorithm2
-    from venire.scheduling.learning.then_serve import LearnThenServe as LearnThenServe
-    from venire.scheduling.learning.while_serving import LearnWhileServing as LearnWhileServing
+    from venire.scheduling.learning import Algorithm2 as Algorithm2
+    from venire.scheduling.learning import LearnThenServe as LearnThenServe
+    from venire.scheduling.learning import LearnWhileServing as LearnWhileServing
     from venire.scheduling.policies.baselines import Everyone as Everyone
     from venire.scheduling.policies.baselines import FixedOverlap as FixedOverlap
     from venire.scheduling.policies.baselines import Random as Random

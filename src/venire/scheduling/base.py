@@ -126,7 +126,6 @@ class Policy(ABC):
     per_row: ClassVar[tuple[str, ...]] = PER_ROW
 
     def kernels(self) -> Kernels:
-        """The compiled kernels."""
         return self.built
 
     def settings(self) -> tuple[int, ...]:

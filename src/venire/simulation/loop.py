@@ -89,7 +89,6 @@ def answer(stream: Stream, row: int, labeler: int, slot: int) -> int:
 
 
 def stream_of(world: World, items: Items, slots: int) -> Stream:
-    """The world in the form that the kernels read."""
     table = world.recorded_labels
     since, competence = world.levels
     return Stream(
@@ -203,7 +202,6 @@ def run_of(kernels: Kernels) -> Slots:
 
 @cache
 def compiled_run(kernels: Kernels) -> Slots:
-    """All slots in one compiled call."""
     enter, serve, settle = kernels.enter, kernels.serve, kernels.settle
 
     @kernel

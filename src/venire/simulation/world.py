@@ -246,7 +246,6 @@ class World:
         return self.draw(self, slots)
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """A random generator for each purpose."""
         return np.random.default_rng([self.seed, purpose])
 
     def label_seed(self) -> np.uint64:
@@ -552,7 +551,6 @@ class Poisson:
             raise InputError(f"got an arrival rate of {self.rate}, expected a number above 0")
 
     def draw(self, rng: np.random.Generator, slots: int) -> Counts:
-        """The number of arrivals in each of the slots."""
         return rng.poisson(self.rate, slots)
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from venire import Exit, Item, Label, Labeler, LearnWhileServing, Realised, Scheduler
 from venire.costs import Costs
 from venire.scheduling.base import Belief
+from venire.scheduling.estimates import Guess, distinct_classes
 from venire.scheduling.kernel.verdicts import charged, decide_apart, leaning
-from venire.scheduling.learning.estimates import Guess, distinct_classes
 from venire.tools.arrays import Floats
 
 CLASSES = ("keep", "remove")

@@ -10,7 +10,7 @@ from venire.estimators.auto import Auto, Basis
 from venire.estimators.clones import CloneGroup
 from venire.estimators.screening import Independence
 from venire.paper.accuracy import one_coin
-from venire.scheduling.learning.estimates import Estimate, Guess, Memory, Shown
+from venire.scheduling.estimates import Estimate, Guess, Memory, Shown
 
 Ints = NDArray[np.int64]
 

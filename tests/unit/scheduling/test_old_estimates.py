@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from venire.scheduling import LearnWhileServing
-from venire.scheduling.learning.estimates import labels_of_stream
+from venire.scheduling.estimates import labels_of_stream
 
 DATA = Path(__file__).parent.parent.parent / "data"
 

@@ -32,7 +32,7 @@ from venire import (
 from venire.errors import UnknownName
 from venire.scheduling.base import Learner
 from venire.scheduling.by_name import learning_named
-from venire.scheduling.learning.while_serving import GROWTH, Periods
+from venire.scheduling.learning import GROWTH, Periods
 from venire.simulation import Run
 from venire_research.common.label_sets import Sets
 

@@ -75,7 +75,6 @@ def barred(desk: Desk, row: int, labeler: int) -> bool:
 
 @inlined
 def in_group(desk: Desk, row: int, labeler: int) -> bool:
-    """Whether the row's group holds this labeler."""
     group = desk.rows[row].group
     if group == 0:
         return True

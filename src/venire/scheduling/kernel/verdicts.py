@@ -32,7 +32,6 @@ from venire.tools.compiling import inlined, kernel
 
 
 def check_c(c: float) -> None:
-    """Validate the constant c of the accuracy proxy."""
     if not (math.isfinite(c) and c > 0):
         raise InputError(f"got c = {c}, expected a finite number above 0")
 
@@ -314,7 +313,6 @@ def decide(desk: Desk, row: int) -> None:
 
 @inlined
 def decide_gone(desk: Desk, count: int) -> None:
-    """Write the verdicts of the rows that have just left."""
     for i in range(count):
         decide(desk, desk.gone[i])
 

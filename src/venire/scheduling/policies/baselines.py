@@ -71,7 +71,6 @@ def satisfied(desk: Desk, row: int) -> bool:
 
 @inlined
 def plan_exit(desk: Desk, row: int, slot: int) -> None:
-    """Let a satisfied row leave at the end of this slot."""
     reason = OVERLAP if desk.rows[row].labels >= desk.meta[SETTING] else EXHAUSTED
     set_due(desk, row, slot, reason)
 

@@ -62,7 +62,6 @@ def leave(desk: Desk, row: int) -> None:
 
 @kernel
 def give(desk: Desk, row: int, labeler: int, slot: int) -> None:
-    """Give the row to the labeler, and record the gain."""
     desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
     take(desk, labeler, row, slot)
 
@@ -337,7 +336,6 @@ class Situation:
         return [self.labelers[m] for m in self.desk.order.tolist() if self.labelers[m].room > 0]
 
     def items_for(self, labeler: LabelerView) -> list[ItemView]:
-        """The items that the labeler may be given."""
         return [self.items[i] for i in np.flatnonzero(self.may[:, labeler.number]).tolist()]
 
     def given(self, item: ItemView, labeler: LabelerView, slot: int) -> None:

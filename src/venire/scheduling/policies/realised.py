@@ -113,7 +113,6 @@ def place_of(desk: Desk, row: int) -> int:
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    """Take the row out of the pool."""
     n, low = desk.meta[POOLED], place_of(desk, row)
     if low < n and desk.pool[low] == row:
         for i in range(low, n - 1):
@@ -191,7 +190,6 @@ def known(desk: Desk, held: float, next_slot: bool) -> Known:
 
 @kernel
 def price_now(desk: Desk, held: float) -> float:
-    """The price in the slot under way."""
     clear_bins(desk)
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]

@@ -509,7 +509,6 @@ def leave(desk: Desk, row: int) -> None:
 
 @inlined
 def anybody_free(desk: Desk) -> bool:
-    """Whether anything can be assigned at all."""
     for m in desk.order:
         if desk.panel[m].reach <= 0.0:
             return False
@@ -527,7 +526,6 @@ def left_of(desk: Desk, supply: float, slot: int) -> float:
 
 @inlined
 def note_sales(desk: Desk, first: int, slot: int) -> None:
-    """Remember the evidence assigned in this slot."""
     if desk.gauges[SOLD_IN] != slot:
         desk.gauges[SOLD_IN], desk.gauges[SOLD] = slot, 0.0
     for k in range(first, desk.meta[TOUCHES]):

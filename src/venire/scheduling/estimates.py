@@ -173,14 +173,12 @@ class Estimate:
             self._fit()
 
     def join(self, competence: float | None) -> None:
-        """Add a labeler."""
         self._add(int(self.owner.max(initial=-1)) + 1, 0, competence, -1)
         if self.found is not None:
             p = self._expected()[-1:]
             self._found_more(p, one_coin(p, self.classes))
 
     def _add(self, owner: int, tone: int, stated: float | None, kin: int) -> None:
-        """One more labeler for the estimator."""
         self.owner, self.tone = np.append(self.owner, owner), np.append(self.tone, tone)
         self.stated = np.append(self.stated, np.nan if stated is None else stated)
         self.kin = np.append(self.kin, kin)
@@ -298,7 +296,6 @@ class Estimate:
                 self.shown = self.shown._replace(labels=0)  # a belief of them is not to be kept
 
     def alarms(self) -> Ints | None:
-        """How often each labeler was found to have changed; None without the test."""
         if self.monitor is None or not self._speaks:
             return None if self.monitor is None else self.monitor.alarms
         return np.bincount(self.owner, self.monitor.alarms).astype(np.int64)
@@ -413,7 +410,6 @@ class Estimate:
     # snapshots
 
     def state(self) -> Arrays:
-        """The labels, what the last fit found, and the test for drift."""
         state = {"stated": self.stated.copy(), "labels": self.labels.copy()}
         if self._speaks:
             state |= {"owner": self.owner.copy(), "tone": self.tone.copy()}

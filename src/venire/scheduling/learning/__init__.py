@@ -1,1 +1,0 @@
-"""How competences are learned: in a phase before serving, or while serving."""
