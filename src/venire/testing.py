@@ -26,7 +26,7 @@ from venire.labels import LabelTable
 from venire.model import Assignment, Bounds, Exit, ExitReason, Item, Label, Labeler
 from venire.scheduling.base import Learner, Learning, Policy
 from venire.scheduling.policies.greedy import Greedy
-from venire.simulation import Poisson, World, simulate
+from venire.simulation import Poisson, Run, World, simulate
 from venire.simulation.loop import answer, stream_of
 from venire.simulation.world import Items
 
@@ -100,11 +100,7 @@ def check_policy(policy: Policy, slots: int = 60) -> None:
     load = Counter(zip(run.touches["slot"].tolist(), run.touches["labeler"].tolist(), strict=True))
     for (_, m), n in load.items():
         assert n <= world.panel[m].capacity, "a labeler was given more than its capacity"
-    given, left, scheduler = drive(world, policy, slots)
-    assert list(map(repr, given)) == list(map(repr, run.assignments())), "the engine differs"
-    gone = [e for e in run.exits() if e.reason is not ExitReason.HORIZON]
-    assert left == gone, "items leave the engine otherwise than the compiled run"
-    _check_replay(Scheduler(world.panel, world.classes, policy), scheduler)
+    _check_engine(run)
     _check_hand_outs(policy, world, slots)
     _check_floor(policy)
 
@@ -236,15 +232,22 @@ def check_learning(learning: Learning, policy: Policy | None = None, slots: int 
     p = [0.92, 0.85, 0.8, 0.7, 0.6, 0.5, 0.45]
     world = World.synthetic(3, p, Poisson(4), weights=(2, 5, 9), capacity=[1, 2, 1, 1, 3, 1, 1])
     run = simulate(world, policy, learning, slots)
-    given, left, scheduler = drive(world, policy, slots, learning)
-    assert list(map(repr, given)) == list(map(repr, run.assignments())), "the engine differs"
-    gone = [e for e in run.exits() if e.reason is not ExitReason.HORIZON]
-    assert left == gone, "items leave the engine otherwise than the compiled run"
+    _check_engine(run)
     panel = _panel(world, learning)
-    _check_replay(Scheduler(panel, world.classes, policy, learning), scheduler)
     busy = _come_and_go(Scheduler(panel, world.classes, policy, learning), world)
     _check_replay(Scheduler(panel, world.classes, policy, learning), busy)
     _check_snapshots(learning, run.touches, len(panel), len(world.classes))
+
+
+def _check_engine(run: Run) -> None:
+    """The engine does what the compiled run did, and its log replays to the same state."""
+    world, policy, learning = run.world, run.policy, run.learning
+    given, left, scheduler = drive(world, policy, run.slots, learning)
+    assert list(map(repr, given)) == list(map(repr, run.assignments())), "the engine differs"
+    gone = [e for e in run.exits() if e.reason is not ExitReason.HORIZON]
+    assert left == gone, "items leave the engine otherwise than the compiled run"
+    fresh = Scheduler(_panel(world, learning), world.classes, policy, learning)
+    _check_replay(fresh, scheduler)
 
 
 def _check_replay(fresh: Scheduler, first: Scheduler) -> None:
