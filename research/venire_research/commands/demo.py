@@ -48,7 +48,7 @@ def demo(
     Twelve labelers, each handicapped in its own way, like people (expensive), LLM judges and
     models (quick, cheap and weak), label 1,197 digits, none of which they were trained on. The
     scheduler knows what they cost and learns how good each is, without seeing the truth; a student
-    learns from its verdicts and labels along. Then the same streams are labelled by other methods,
+    learns from its verdicts and labels too. Then the same streams are labelled by other methods,
     and a table and a picture compare them.
     """
     from rich.console import Console

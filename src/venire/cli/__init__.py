@@ -58,10 +58,10 @@ COMMANDS = (
 ELSEWHERE = {
     "archive": "venire.cli.store:archive",
     "backup": "venire.cli.store:backup",
-    "connect": "venire.cli.work:connect",
     "compare": "venire_research.commands.compare:compare",
-    "deploy-files": "venire.cli.serve:deploy_files",
+    "connect": "venire.cli.work:connect",
     "demo": "venire_research.commands.demo:demo",
+    "deploy-files": "venire.cli.serve:deploy_files",
     "import": "venire.cli.export:importing",
     "judge": "venire.cli.label:judge",
     "keys": "venire.cli.store:keys",

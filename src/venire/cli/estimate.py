@@ -35,7 +35,7 @@ ITEMS = "With --by: the items, with task, id or item and other columns."
 BY = "A column of --items: the rate of each group; with --wins also two, the names of both sides."
 AGAINST = "With --by: only differences from this group. [default: between every two]"
 LEVEL = "The probability with which each interval holds. [default: 0.95]"
-ANYTIME = "Intervals that hold at all times together, so that you may look after each label."
+ANYTIME = "Intervals that hold at all times together, so that you may check after every label."
 ONGOING = "The rate of the process that these items come from, not only of these."
 DRAW = (
     "Draw this many items to be labelled, doubtful ones more often; needs --out and --of or --wins."

@@ -49,7 +49,10 @@ Name = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Which annotations (Phoenix), assessments (MLflow), scores or scorer (inspect).",
+        help=(
+            "Which annotations (Phoenix), assessments (MLflow), scores (Langfuse) or scorer "
+            "(inspect)."
+        ),
     ),
 ]
 
@@ -67,8 +70,8 @@ def importing(
     """Turn labels of other programs into a table: task, worker, label.
 
     Phoenix: a task is a span, a worker the identifier of an annotation or the user who made it.
-    MLflow: a task is a trace, a worker the source of a feedback. Langfuse: a task is a trace of an
-    annotation queue, a worker the author of a score. inspect: a task is a sample, a worker is a
+    MLflow: a task is a trace, a worker the source of its feedback. Langfuse: a task is a trace of
+    an annotation queue, a worker the author of a score. inspect: a task is a sample, a worker is a
     scorer, or a judge of venire's panel. Label Studio: a task is called by its number, a worker by
     the e-mail address or the number of the user. Skipped tasks and annotations without exactly one
     class are left out, and counted.
@@ -152,7 +155,7 @@ TO = (
     "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset. With "
     f"{', '.join(TRACED)}: the address of the program."
 )
-PROBABILITIES = "With verdicts: also the probability of each class, by all labels of today."
+PROBABILITIES = "With verdicts: also the probability of each class, by all labels so far."
 LABEL_CONFIG = "With label-studio: the project's labelling config (XML), for the names of its tags."
 CONTROL = "With --label-config: the control that says the class. [default: the only one]"
 VERDICTS = (

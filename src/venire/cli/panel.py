@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 PRICES = "What one label of each labeler costs: a file with labeler,price. [default: 1 for all]"
 TRUTH = "Known true labels, to measure and to choose by: a file with task,label."
 WANT = "The accuracy that the cheapest panel must have. [default: that of all, less --lose]"
-MOST = "In place of --want: the most that its labels may cost; the best panel at that price."
-LOSE = "The expected accuracy that may be lost without --want. [default: 0.005]"
+MOST = "In place of --want: find the best panel whose labels cost at most this."
+LOSE = "Without --want: how much expected accuracy may be lost. [default: 0.005]"
 SEED = "Seed of the fits."
 
 #: The most names in a row of copies or relatives.
@@ -56,7 +56,7 @@ def panel(
 ) -> None:
     """Measure what each labeler brings and costs, and find the cheapest panel that is good enough.
 
-    The labels are replayed without each labeler, and without more and more of them. The truth, if
+    The labels are replayed without each labeler in turn, and with ever fewer of them. The truth, if
     given, decides who can go, and measures what that changes on tasks that had no part in it.
     """
     from venire.files.audits import KnownLabels

@@ -23,7 +23,7 @@ COMPARISONS = (
     "names, such as model_a,model_b,judge,winner."
 )
 COLUMNS = (
-    "The names of the columns. [default: left,right,worker,winner, or those that look like it]"
+    "The names of the columns. [default: left,right,worker,winner, or those that look like them]"
 )
 OUT = "Write the scores: thing,score,standard_error,comparisons,wins,group."
 SKILLS = "Write the labelers: worker,comparisons,reliability."

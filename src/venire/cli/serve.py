@@ -166,8 +166,9 @@ def warm_up(
 ) -> None:
     """Compile everything, so that nothing has to be compiled when it is used.
 
-    If all is compiled already, it takes a second or two. It is kept beside the package, or below
-    NUMBA_CACHE_DIR, for this kind of processor; installing the same version again leaves it valid.
+    If all is compiled already, it takes a second or two. The result is kept beside the package, or
+    below NUMBA_CACHE_DIR, for this kind of processor; installing the same version again leaves it
+    valid.
     """
     workers = worker_count(jobs)
     planned = list(_served() if server else _everything())

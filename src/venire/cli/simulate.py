@@ -175,7 +175,8 @@ SEED = "Seed of the stream, the labels, the random policy and the learning phase
 ITEMS = "Your items: CSV with item,arrival,weight and optionally truth, eligible, excluded."
 CLASSES = "The possible labels, such as spam,ok. [default: the truths in the items, or 1,2]"
 ARRIVALS = (
-    "Without --items: poisson[:RATE], fixed[:N] or bursty[:SIZE[:EVERY[:TRICKLE]]]. [poisson:5]"
+    "Without --items: poisson[:RATE], fixed[:N] or bursty[:SIZE[:EVERY[:TRICKLE]]]. "
+    "[default: poisson:5]"
 )
 WEIGHTS = "Without --items: a range or a list, equally likely. [default: 3-10]"
 C = "Constant of the accuracy formula, 1 - exp(-c * evidence)."
@@ -358,8 +359,8 @@ OVERLAP = "The most labels of an item. [default: as it was]"
 PRICES = "What one label of each labeler costs: a file with labeler,price. [default: as in the log]"
 TRUTH = "Known true labels, to measure accuracy by: a file with task,label."
 GOLD = "Known true labels to learn from while it runs, each told when its item leaves: task,label."
-SEEDS = "How often to run it, for policies that draw at random."
-SIMULATE = "Draw the labels that the log does not hold, instead of not offering them."
+SEEDS = "How many times to run it, for policies that draw at random."
+SIMULATE = "Draw the labels that the log does not hold, instead of never asking for them."
 
 
 def replay(

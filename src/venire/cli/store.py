@@ -210,6 +210,8 @@ def archive(
         raise InputError("got several of archiving, --item, --erase and --restore: give one")
     if every and not restore:
         raise InputError("--all is for --restore: give both")
+    if min(older_than_days or 0, keep_items or 0) < 0:
+        raise InputError("got a negative --older-than-days or --keep-items, expected 0 or more")
     owner = bool(asked[0] or erase is not None or restore)
     with open_stream(storage, stream, owner=owner) as (opened, name):
         if asked[0]:
@@ -234,8 +236,6 @@ def _archive(
 ) -> None:
     from venire.server.store.history.segments import Keep, archive_stream
 
-    if (days is not None and days < 0) or (items is not None and items < 0):
-        raise InputError("got a negative --older-than-days or --keep-items, expected 0 or more")
     now = time.time()
     keep = Keep(None if days is None else now - DAY * days, items)
     with screen.working("archiving") as working:

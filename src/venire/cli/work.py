@@ -34,9 +34,9 @@ from venire.cli.shared.callables import find_callable
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from venire.client import AsyncClient
     from venire.client.worker import Tally as Worked
     from venire.connectors.crew import CrewReport
+    from venire.connectors.label_studio import LabelStudio
     from venire.connectors.rounds import Rounds, Tally
 
 
@@ -50,8 +50,8 @@ KEY = "A key with the role labeler or admin; preferably given as VENIRE_KEY."
 CONCURRENCY = "Items at a time; the labeler's capacity must allow it. [default: 1]"
 GRACE = "Seconds to finish running work after a signal; then it is released."
 RESUME = (
-    "Begin with the items that the labeler still holds from an earlier run; not if several run at "
-    "a time."
+    "Begin with the items that the labeler still holds from an earlier run; --no-resume if several "
+    "run at the same time."
 )
 
 
@@ -220,7 +220,7 @@ def connect(
     become labels; tasks that are done are closed, with the verdict as a prediction.
     Others: traces become items, annotations or feedback labels, expectations gold; verdicts are
     written back as annotations or feedback of venire. One line says what a round did. Ctrl-C or
-    SIGTERM ends it; a new start goes on where it was.
+    SIGTERM ends it; a restart goes on where it stopped.
     """
     if program not in PROGRAMS:
         raise UnknownName("program", program, PROGRAMS)
@@ -231,16 +231,21 @@ def connect(
         raise InputError(f"{option} is not for {program}: drop it")
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     from venire.client import AsyncClient
+    from venire.connectors.label_studio import Sync
+    from venire.connectors.traces import source_of
+    from venire.connectors.traces.source import TraceSync
 
     async def run() -> Tally:
         async with AsyncExitStack() as opened:
             panel = await opened.enter_async_context(AsyncClient(server, key))
             sync: Rounds[Any]
             if program in TRACED:
-                sync = await _traces(opened, program, url, project, name, panel, stream)
+                source = source_of(program, url, project, name)
+                sync = TraceSync(await opened.enter_async_context(source), panel, stream)
             else:
-                token = _token(token_env or "LABEL_STUDIO_API_KEY")
-                sync = await _studio(opened, url, token, project, panel, stream, control, labeler)
+                api = _studio(url, token_env or "LABEL_STUDIO_API_KEY", project)
+                studio, named = await opened.enter_async_context(api), labeler or ()
+                sync = Sync(studio, panel, stream, int(project), control=control, named=named)
             sync.say, sync.on_round = screen.say, lambda done: _say_round(sync, done, as_json)
             _on_signal(sync.stop)
             if create:
@@ -255,49 +260,18 @@ def connect(
         print(f"in all: {total}")
 
 
-async def _traces(
-    opened: AsyncExitStack,
-    program: str,
-    url: str | None,
-    project: str,
-    name: str | None,
-    panel: AsyncClient,
-    stream: str,
-) -> Rounds[Any]:
-    from venire.connectors.traces import source_of
-    from venire.connectors.traces.source import TraceSync
+def _studio(url: str | None, variable: str, project: str) -> LabelStudio:
+    from venire.connectors.label_studio import LabelStudio
 
-    source = await opened.enter_async_context(source_of(program, url, project, name))
-    return TraceSync(source, panel, stream)
-
-
-async def _studio(
-    opened: AsyncExitStack,
-    url: str | None,
-    token: str,
-    project: str,
-    panel: AsyncClient,
-    stream: str,
-    control: str | None,
-    labeler: list[str] | None,
-) -> Rounds[Any]:
-    from venire.connectors.label_studio import LabelStudio, Sync
-
-    if not project.isdecimal():
-        raise InputError(f"got --project {project!r}, expected the number that its address has")
-    api = LabelStudio(url or "http://127.0.0.1:8080", token, int(project))
-    studio = await opened.enter_async_context(api)
-    return Sync(studio, panel, stream, int(project), control=control, named=labeler or ())
-
-
-def _token(variable: str) -> str:
     token = os.environ.get(variable, "").strip()
     if not token:
         raise InputError(
             f"the environment variable {variable} is empty, expected the token of Label Studio: "
             "export it, or name another with --token-env"
         )
-    return token
+    if not project.isdecimal():
+        raise InputError(f"got --project {project!r}, expected the number that its address has")
+    return LabelStudio(url or "http://127.0.0.1:8080", token, int(project))
 
 
 def _say_round(sync: Rounds[Any], done: Tally, as_json: bool) -> None:

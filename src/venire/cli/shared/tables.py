@@ -315,7 +315,7 @@ def check_list(out: Path, sources: Iterable[PathOrAddress | None], holds: str) -
 
 CLUSTER = "Work on a Dask cluster: the address of its scheduler, or local to start one here."
 JOBS = "Processes to run at once. [default: one for each core]"
-REPARTITION = "Of several files: move labels until each task has all of its own in one partition."
+REPARTITION = "With several files: move labels until all those of a task are in one partition."
 
 #: Bytes that one process needs for a label, at most, as measured (docs/cluster.md): while it reads
 #: the file of the label, and of several files, which it reads one after the other, of each label.
