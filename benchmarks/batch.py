@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks.plain_batch import buy_plainly
 from venire.batch import label_recorded
-from venire.budget import Budget
 from venire.estimators import Auto
 from venire.labels import LabelTable
 from venire.labels.table import keep_labels
+from venire.model import Budget
 
 LABELERS, EACH = 50, 3
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from benchmarks.plain_batch import buy_plainly
 from benchmarks.real_data import SETS, load
 from venire.batch import label_recorded
-from venire.budget import Budget
 from venire.estimators import Auto
 from venire.estimators.metrics import error_rate
 from venire.labels import LabelTable
+from venire.model import Budget
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -19,11 +19,11 @@ import numpy as np
 from benchmarks.gold import Ints, Labels, known_only
 from benchmarks.real_data import SETS, load
 from venire.batch import label_recorded
-from venire.budget import Budget
 from venire.estimators import Auto
 from venire.estimators.metrics import right_shares
 from venire.estimators.questions import questions
 from venire.labels import LabelTable
+from venire.model import Budget
 from venire.tools.arrays import Floats
 
 PRICES, SHARE, LABELS = (10, 20), 0.1, 3

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from benchmarks.panel_drops import price, sample
 from venire import MajorityVote
 from venire.batch import label_recorded
-from venire.budget import Budget
 from venire.estimators import Auto
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.labels.table import keep_labels
+from venire.model import Budget
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

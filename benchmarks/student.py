@@ -34,10 +34,9 @@ from numpy.typing import NDArray
 
 from benchmarks.real_data import load
 from venire.batch import label_recorded
-from venire.budget import Budget
 from venire.engine import Scheduler
 from venire.labels import LabelTable
-from venire.model import Item, Label, Labeler
+from venire.model import Budget, Item, Label, Labeler
 from venire.scheduling import LearnWhileServing
 from venire.student import Student
 from venire_research.digits import load_job

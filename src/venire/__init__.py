@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from venire.batch import NoAnswer as NoAnswer
     from venire.batch import label as label
     from venire.batch import label_recorded as label_recorded
-    from venire.budget import Budget as Budget
     from venire.client import AsyncClient as AsyncClient
     from venire.client import Client as Client
     from venire.cluster import partitioned as partitioned
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from venire.labels.sources import as_table as as_table
     from venire.model import Assignment as Assignment
     from venire.model import Bounds as Bounds
+    from venire.model import Budget as Budget
     from venire.model import Exit as Exit
     from venire.model import ExitReason as ExitReason
     from venire.model import Item as Item

@@ -19,12 +19,12 @@ from dataclasses import astuple, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
 
-from venire.budget import Budget
 from venire.errors import InputError
 from venire.model import (
     NOBODY,
     Assignment,
     Bounds,
+    Budget,
     Exit,
     ExitReason,
     Item,

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.labelers import AWAY, FREE, NO_LABEL, Answer, BatchItem, Caller, Work, as_answer
-from venire.budget import Budget
 from venire.errors import FileError, GaveUp, InputError, NotNow
+from venire.model import Budget
 from venire.tools.arrays import Floats, Ints
 from venire.tools.untrusted import parse_json
 

@@ -38,7 +38,6 @@ from venire.batch.rounds import (
     run_rounds,
     truth_codes,
 )
-from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import FileError, InputError
 from venire.estimators.dependence import Families
@@ -48,6 +47,7 @@ from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table
 from venire.labels.sources.columns import like
 from venire.labels.sources.files import is_json_lines, read_records
+from venire.model import Budget
 from venire.tools.csv_rows import number, read_dicts, read_head, shown
 
 #: What every entry of the panel has, and what one may say.

@@ -32,7 +32,6 @@ from venire.batch.rounds import (
     share_right,
     truth_codes,
 )
-from venire.budget import Budget
 from venire.display import block, facts, table
 from venire.estimators.anchor import Anchored
 from venire.estimators.base import winners
@@ -42,7 +41,7 @@ from venire.estimators.frames import Backend, frame_of
 from venire.estimators.teaching import ALONE, Checked, ToldSkills
 from venire.estimators.voices import Voices
 from venire.labels import LabelTable
-from venire.model import ExitReason, Verdict
+from venire.model import Budget, ExitReason, Verdict
 from venire.tools.arrays import Floats, Ints
 
 #: So many labelers, those who cost or said most, are left out one by one for the report.

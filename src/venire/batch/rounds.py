@@ -36,7 +36,6 @@ from venire.batch.choice import (
     trial,
 )
 from venire.batch.labelers import AWAY, FREE, Pupil, Work
-from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
 from venire.estimators.dependence import Families
@@ -44,6 +43,7 @@ from venire.estimators.gold import Gold
 from venire.estimators.voices import Voices, voices_of
 from venire.labels import LabelTable, Names
 from venire.labels.sources.columns import like
+from venire.model import Budget
 from venire.tools.arrays import Bools, Floats, Ints
 
 #: The labels of a round, as a share of those that there are, and the least number.

@@ -28,9 +28,9 @@ from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     from venire.batch import BatchItem, Labelled
-    from venire.budget import Budget
     from venire.connectors.judges.judge import Judge
     from venire.labels import LabelTable
+    from venire.model import Budget
     from venire.tools.addresses import PathOrAddress
 
 

@@ -19,8 +19,7 @@ from venire.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from venire.budget import Budget
-    from venire.model import ItemId, Labeler
+    from venire.model import Budget, ItemId, Labeler
     from venire.scheduling import Learning, Policy
     from venire.server.store import Storage
     from venire.simulation import Run, World
@@ -407,7 +406,7 @@ def replay(
 
 
 def _budget(text: str | None) -> Budget | None:
-    from venire.budget import Budget
+    from venire.model import Budget
 
     if text is None:
         return None

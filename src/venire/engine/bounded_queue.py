@@ -36,9 +36,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.budget import Budget
 from venire.errors import InputError
-from venire.model import Bounds
+from venire.model import Bounds, Budget
 from venire.paper import utility
 from venire.scheduling.kernel.build import next_short, note_rows, note_stand, survey
 from venire.scheduling.kernel.desk import (

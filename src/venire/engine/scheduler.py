@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from venire.budget import Budget
 from venire.costs import Costs
 from venire.engine.bounded_queue import Purse
 from venire.engine.queue import untracked
@@ -34,6 +33,7 @@ from venire.errors import StateError
 from venire.events import Changed, Closed, Event, Joined, Left
 from venire.model import (
     Bounds,
+    Budget,
     Exit,
     ExitReason,
     Labeler,

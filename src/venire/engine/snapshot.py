@@ -36,13 +36,12 @@ from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
 from venire import estimators, model, scheduling
-from venire.budget import Budget
 from venire.engine.registry import Departed, Heard, Registry
 from venire.engine.state import State
 from venire.errors import InputError, VenireError
 from venire.estimators.base import Parameters
 from venire.estimators.voices import N_TONES, Tones
-from venire.model import Bounds
+from venire.model import Bounds, Budget
 from venire.scheduling.base import PER_ROW, Learning, Policy
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.kernel.desk import Desk, allocate

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.engine.bounded_queue import BoundedQueue, Purse
 from venire.engine.queue import Queue, Visits
@@ -16,7 +15,7 @@ from venire.engine.registry import Departed, Heard, Registry
 from venire.errors import InputError
 from venire.estimators.voices import Tones
 from venire.events import Event
-from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
+from venire.model import Bounds, Budget, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.kernel.verdicts import check_c
 

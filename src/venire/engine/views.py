@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from venire.budget import Budget
 from venire.display import SHOWN, block, facts, table
 from venire.engine.registry import Heard
 from venire.engine.state import State
 from venire.estimators.frames import Backend, frame_of
 from venire.events import Event
-from venire.model import Bounds, Item, ItemId, Labeler, LabelerId, Verdict
+from venire.model import Bounds, Budget, Item, ItemId, Labeler, LabelerId, Verdict
 from venire.paper import utility
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.kernel.desk import COUNTER

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from venire.budget import Budget
 from venire.engine import Scheduler
 from venire.errors import InputError, UnknownName
 from venire.estimators.auto import Auto
@@ -32,7 +31,17 @@ from venire.events import (
 )
 from venire.labels import LabelTable
 from venire.labels.partitions import name_draws
-from venire.model import Assignment, Bounds, Exit, ExitReason, ItemId, Label, LabelerId, Verdict
+from venire.model import (
+    Assignment,
+    Bounds,
+    Budget,
+    Exit,
+    ExitReason,
+    ItemId,
+    Label,
+    LabelerId,
+    Verdict,
+)
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.kernel.desk import PENDING
 

@@ -20,8 +20,8 @@ from venire.errors import FileError, InputError
 if TYPE_CHECKING:
     from venire.audits import Guarantee
     from venire.batch import Labelled, Progress
-    from venire.budget import Budget
     from venire.files.audits import KnownLabels
+    from venire.model import Budget
 
 
 BUDGET = "The most to spend, in the currency of the prices."
@@ -131,7 +131,7 @@ class Buying:
 
     def limit(self, items: int) -> Budget | None:
         """The budget for this number of items; None without any."""
-        from venire.budget import Budget
+        from venire.model import Budget
 
         labels, per_item = self.labels, self.labels_per_item
         if labels is not None and per_item is not None:

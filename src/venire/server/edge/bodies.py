@@ -21,8 +21,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
-from venire.budget import Budget
-from venire.model import LONGEST_RATIONALE, Role
+from venire.model import LONGEST_RATIONALE, Budget, Role
 from venire.server.edge.errors import MOST_FAULTS, RequestError, invalid
 from venire.server.keys.invitations import MOST_DAYS
 from venire.server.keys.keyring import MAX_DAYS

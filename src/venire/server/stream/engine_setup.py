@@ -6,10 +6,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from venire.budget import Budget
 from venire.engine import Scheduler
 from venire.errors import InputError
-from venire.model import MOST_PRICE, Bounds, Item, Label, Labeler
+from venire.model import MOST_PRICE, Bounds, Budget, Item, Label, Labeler
 from venire.scheduling.by_name import KNOWN, learning_named, policy_named
 from venire.server.admin_messages import Lesson
 from venire.server.settings import Member, StreamSettings

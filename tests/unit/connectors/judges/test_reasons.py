@@ -15,10 +15,10 @@ from tests.judge_server import judging, serving
 from tests.unit.connectors.judges.test_judge import ITEM, ask, config
 from venire.batch import label
 from venire.batch.asking import close_labelers
-from venire.budget import Budget
 from venire.connectors.judges import Answer, Cache, Judge, NoLabel, NotSure
 from venire.connectors.judges.panel import judges_of
 from venire.connectors.judges.prompt import NOT_SURE, Media
+from venire.model import Budget
 
 
 def png(shade: int = 0) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.unit.server.support import bench, running, settings_of
-from venire.budget import Budget
+from venire.model import Budget
 
 PANEL = (
     {"id": "ann", "competence": 0.9, "price": 3.0},
