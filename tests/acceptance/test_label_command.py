@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests import forked
 from venire.cli import main
 
 MINE = """
 import asyncio, hashlib, os, signal, time
+from contextlib import suppress
 
 def draw(name, item):
     return int(hashlib.sha256(f"{name} {item}".encode()).hexdigest()[:8], 16) / 2**32
@@ -27,8 +27,12 @@ def judge(name, skill, pause=0.0):
         with open("calls.log", "a") as file:  # what a provider would bill
             file.write(f"{name} {item['id']}\\n")
         with open("calls.log") as file:
-            if sum(1 for _ in file) >= int(os.environ.get("KILLED_AT", "1000000")):
-                os.kill(os.getpid(), signal.SIGKILL)
+            count = sum(1 for _ in file)
+        if count >= int(os.environ.get("KILLED_AT", "1000000")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if count >= int(os.environ.get("STOPPED_AT", "1000000")):
+            with suppress(FileExistsError), open("stopped", "x"):  # once
+                os.kill(os.getpid(), signal.SIGINT)
         time.sleep(pause)
         right = "spam" if item["n"] % 3 == 0 else "ok"
         wrong = "ok" if right == "spam" else "spam"
@@ -72,14 +76,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str, **more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "venire", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **more},
-    )
+def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    variables: Any = more
+    return forked.run(Path.cwd(), *arguments, **variables)
 
 
 def calls() -> list[str]:
@@ -204,8 +203,7 @@ def test_bad_options(
 def test_killed_and_resumed_it_pays_for_nothing_twice() -> None:
     """SIGKILL at random places: the verdicts are those of a run that was never killed."""
     whole = run(*LIVE, "--journal", "whole.journal")
-    _, errors = whole.communicate(timeout=280)
-    assert whole.returncode == 0, errors
+    assert whole.returncode == 0, whole.stderr
     wanted, bill = Path("v.jsonl").read_bytes(), len(calls())
     assert len(set(calls())) == bill
     for name in ("v.jsonl", "calls.log"):
@@ -214,11 +212,9 @@ def test_killed_and_resumed_it_pays_for_nothing_twice() -> None:
     for n in range(kills):
         place = draw.randint(n * bill // 3 + 10, (n + 1) * bill // 3)
         one = run(*LIVE, "--journal", "j", KILLED_AT=str(place))
-        one.communicate(timeout=280)
         assert one.returncode == -signal.SIGKILL
     last = run(*LIVE, "--journal", "j")
-    _, errors = last.communicate(timeout=280)
-    assert last.returncode == 0, errors
+    assert last.returncode == 0, last.stderr
     assert Path("v.jsonl").read_bytes() == wanted
     # in flight when it was killed: at most one question of each of the eight workers
     assert len(calls()) - len(set(calls())) <= 8 * kills
@@ -226,18 +222,12 @@ def test_killed_and_resumed_it_pays_for_nothing_twice() -> None:
 
 
 def test_after_ctrl_c_what_was_paid_is_kept() -> None:
-    one = run(*LIVE)
-    while not (Path("calls.log").exists() and len(calls()) > 60):
-        assert one.poll() is None
-        time.sleep(0.005)
-    one.send_signal(signal.SIGINT)
-    _, errors = one.communicate(timeout=280)
-    assert one.returncode == 130, errors
+    one = run(*LIVE, STOPPED_AT="60")
+    assert one.returncode == 130, one.stderr
     journal = Path("v.jsonl.journal").read_text().splitlines()
     assert len(journal) - 1 == len(calls())
     again = run(*LIVE)
-    again.communicate(timeout=280)
-    assert again.returncode == 0
+    assert again.returncode == 0, again.stderr
     assert len(set(calls())) == len(calls())
 
 
