@@ -138,8 +138,9 @@ class AssignmentSearch:
                     found.append(row)
                     continue
                 [event] = decode([row])
-                if isinstance(event, Assigned) and _gives(event, self._item.id):
-                    found.append(row)
+                if isinstance(event, Assigned):
+                    given = {made.item for made in event.assignments}
+                    found += [row] if self._item.id in given else []
                 if isinstance(event, Sufficed) and event.item == self._item.id:
                     told = event.labeler, str(event.said)
                     self.enough = Enough(row.n + 1, row.slot, row.at, *told)
@@ -276,10 +277,6 @@ def _scaled(gain: float, scale: float) -> float | None:
     return None if known is None else known * scale
 
 
-def _gives(event: Assigned, item: str) -> bool:
-    return any(a.item == item for a in event.assignments)
-
-
 def _left(event: Event, item: str) -> bool:
     if isinstance(event, Closed):
         return any(exit.item == item for exit in event.exits)
@@ -292,10 +289,20 @@ async def explain(runtime: Runtime, stream: str, item: str, believes: bool = Fal
     row = await runtime.read_committed(runtime.storage.item, stream, item)
     if row is None:
         raise await where(runtime, stream, item)
-    given, complete, beliefs, enough = await _assignments(runtime, row, believes)
+    stop = threading.Event()
+
+    def search() -> tuple[AssignmentSearch, list[Given], bool]:
+        made = AssignmentSearch(runtime.storage, row, stop, runtime.clock.monotonic, believes)
+        return made, *made.find()
+
+    try:
+        found, given, complete = await runtime.threads.explain(search)
+    finally:
+        stop.set()  # its caller may have been cancelled
     labels = await runtime.read(runtime.storage.labels_of, stream, item)
     left = None if row.status == ItemStatus.OPEN else exit_view(row)
     why = "it has not left" if left is None or left.reason is None else left.reason.meaning
+    enough = found.enough
     if enough is not None and left is not None and left.reason == ExitReason.LEAVE_ON:
         why = f"{enough.labeler} said {enough.said}, and its word is enough for that (leave_on)"
     return Explanation(
@@ -306,24 +313,6 @@ async def explain(runtime: Runtime, stream: str, item: str, believes: bool = Fal
         exit=left,
         why=why,
         complete=complete,
-        beliefs=beliefs,
+        beliefs=tuple(found.beliefs),
         enough=enough,
     )
-
-
-async def _assignments(
-    runtime: Runtime, row: ItemRow, believes: bool
-) -> tuple[list[Given], bool, tuple[Belief, ...], Enough | None]:
-    """Every assignment of the item; the search stops when its caller is cancelled."""
-    stop = threading.Event()
-
-    def search() -> tuple[list[Given], bool, tuple[Belief, ...], Enough | None]:
-        clock = runtime.clock.monotonic
-        found = AssignmentSearch(runtime.storage, row, stop, clock, believes)
-        given, complete = found.find()
-        return given, complete, tuple(found.beliefs), found.enough
-
-    try:
-        return await runtime.threads.explain(search)
-    finally:
-        stop.set()

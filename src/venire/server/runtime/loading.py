@@ -124,7 +124,7 @@ class Loading:
 
     def _read(self, name: str) -> LiveStream | None:
         runtime = self._runtime
-        return load(runtime.storage, name, runtime.moment(), runtime.lease_index, runtime.settings)
+        return load(runtime.storage, name, runtime.moment(), runtime.lease_index)
 
     def _enter(self, name: str, live: LiveStream | None) -> None:
         runtime = self._runtime

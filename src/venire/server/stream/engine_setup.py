@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from venire.engine import Scheduler
@@ -212,9 +211,9 @@ class StreamPupil:
     def follow(self, live: LiveStream) -> None:
         """Be the student of the settings of now; a new one knows nothing."""
         wanted = None if live.settings.student is None else live.settings.student.student
-        if wanted is not None and _same(wanted, self.student):
-            return
         if self.student is not None:
+            if wanted is not None and vars(wanted) == vars(self.student):
+                return
             self.taught, self.used = None, 0
             self.lessons.clear()
         self.student = wanted
@@ -229,7 +228,9 @@ class StreamPupil:
         self.student.take_seats(live.engine, taught, fresh)
         for voice in self.student.voices:
             live.labelers.record(voice).kind = "student"
-        self.unseen = deque(_silent(live, self.student))
+        voices = frozenset(self.student.voices)
+        silent = (name for name, x in live.open.items() if voices.isdisjoint(x.labels))
+        self.unseen = deque(silent)
 
     def record(self, live: LiveStream) -> dict[str, Any] | None:
         """What the view of the stream says of it."""
@@ -242,12 +243,3 @@ class StreamPupil:
         labels = sum(live.labelers[v].labels for v in voices if v in live.labelers)
         said = {"ready": False, "id": live.settings.student.id, "labels": labels}
         return {**said, **learned}
-
-
-def _silent(live: LiveStream, student: Student) -> Iterable[str]:
-    voices = frozenset(student.voices)
-    return (name for name, entry in live.open.items() if voices.isdisjoint(entry.labels))
-
-
-def _same(one: Student, other: Student | None) -> bool:
-    return other is not None and vars(one) == vars(other)

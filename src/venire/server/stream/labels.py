@@ -175,7 +175,7 @@ def accept_labels(
             if first != place:
                 outcome = EXISTS if rows[first][2] == row[2] else _TWICE
         outcomes.append(outcome)
-    _seat(live, rows, fresh, outcomes, batch, moment)
+    _seat(live, fresh, outcomes, batch, moment)
     places = list(fresh.values())
     for place, message in _accept_new(live, rows, places, batch, moment, source).items():
         outcomes[place] = refused("not_allowed", message)
@@ -197,7 +197,6 @@ def _was_given(live: LiveStream, row: Row, outcome: Outcome, given: LeasedPairs)
 
 def _seat(
     live: LiveStream,
-    rows: Sequence[Row],
     fresh: dict[tuple[str, str], int],
     outcomes: list[Outcome],
     batch: Batch,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from venire.engine import Scheduler, engine_version
 from venire.errors import InputError, StoreDown, StoreError, VenireError
-from venire.events import Closed, Event
+from venire.events import Closed
 from venire.model import Item, NoteKind, StreamStatus
 from venire.server.messages import view
-from venire.server.settings import ServiceSettings, of_body
-from venire.server.store import EventRow, Storage, StreamRow, decode
+from venire.server.settings import of_body
+from venire.server.store import Storage, decode
 from venire.server.store.log import SlotParts, Writers
 from venire.server.stream.leases import HeldLease, LeaseIndex
 from venire.server.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem
@@ -36,14 +35,22 @@ class Restored(NamedTuple):
     unwritten: Closed | None
 
 
-def load(
-    storage: Storage, name: str, moment: Moment, lease_index: LeaseIndex, settings: ServiceSettings
-) -> LiveStream | None:
+def load(storage: Storage, name: str, moment: Moment, lease_index: LeaseIndex) -> LiveStream | None:
     row = storage.stream(name)
     if row is None:
         return None
     found = restored(storage, name)
-    live = _new_live(storage, row, found.engine, moment, lease_index)
+    newest = storage.settings(name)[-1]
+    live = LiveStream(
+        name,
+        found.engine,
+        of_body(newest.body)[0],
+        moment,
+        lease_index,
+        version=newest.version,
+        status=StreamStatus.ARCHIVED if row.archived_at else StreamStatus(row.status),
+        created_at=row.created_at,
+    )
     live.n, live.snapshot_n = found.events, found.snapshot
     if found.writers.version(found.events) != engine_version():
         live.takeover = found.engine.snapshot()
@@ -78,7 +85,8 @@ def _replay(storage: Storage, name: str, n: int, engine: Scheduler, body: bytes)
         end, parts = n, SlotParts()
         try:
             for row in storage.all_events(name, n - 1):
-                engine.follow(parts.whole(decoded_from(row, n)), writers.obeys(row.n))
+                fresh = decode([row])[max(0, n - row.n) :]
+                engine.follow(parts.whole(iter(fresh)), writers.obeys(row.n))
                 engine.drain()
                 end = row.n + row.size
             unwritten = parts.finish(engine, writers.obeys(end))
@@ -90,27 +98,6 @@ def _replay(storage: Storage, name: str, n: int, engine: Scheduler, body: bytes)
             _log.warning("stream %r: from event %d on, decisions are taken from the log: another "
                          "version of the engine made them", name, end)  # fmt: skip
             engine = Scheduler.restore(body)
-
-
-def decoded_from(row: EventRow, n: int) -> Iterator[Event]:
-    """The events of a row from number `n` on."""
-    return iter(decode([row])[max(0, n - row.n) :])
-
-
-def _new_live(
-    storage: Storage, row: StreamRow, engine: Scheduler, moment: Moment, lease_index: LeaseIndex
-) -> LiveStream:
-    newest = storage.settings(row.name)[-1]
-    return LiveStream(
-        row.name,
-        engine,
-        of_body(newest.body)[0],
-        moment,
-        lease_index,
-        version=newest.version,
-        status=StreamStatus.ARCHIVED if row.archived_at else StreamStatus(row.status),
-        created_at=row.created_at,
-    )
 
 
 def _seated(live: LiveStream) -> set[str]:

@@ -61,14 +61,14 @@ async def test_a_start_counts_nothing_and_reads_no_long_payload(tmp_path: Path) 
             await b.service.add_labels("posts", [("i0", "ann", "ok"), ("i0", "bob", "ok")])
             await b.pass_time(10.0)
             await b.service.add_labels("posts", [("i0", "cec", "ok"), ("i1", "cec", "ok")])
-            moment, runtime = b.service.runtime.moment(), b.service.runtime
+            moment = b.service.runtime.moment()
             said: list[str] = []
 
             @event.listens_for(storage._engine, "before_cursor_execute")
             def note(_: Any, __: Any, statement: str, *more: Any) -> None:
                 said.append(" ".join(statement.split()))
 
-            live = load(storage, "posts", moment, LeaseIndex(), runtime.settings)
+            live = load(storage, "posts", moment, LeaseIndex())
             event.remove(storage._engine, "before_cursor_execute", note)
     assert live is not None
     assert [entry.payload for entry in live.open.values()] == [None, None]
