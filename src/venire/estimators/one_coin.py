@@ -7,9 +7,7 @@ class frequencies, so the *agreement moment*
 
 estimates (p_a - 1/K)(p_b - 1/K), and any two partners m, m' of labeler i give
 
-    p_i = 1/K ± sqrt( N_im * N_im' / N_mm' ).
-
-Only items that both have labelled count, so the labels may be complete or partial.
+    p_i = 1/K ± sqrt( N_im * N_im' / N_mm' ),    by the items that both have labelled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 r"""The state of a stream, in one place: what a file stores, and what results are computed from.
 
-The names in a stream: codes, distinct items, and which final verdicts are remembered.
-
 **Has the world changed? What was learned is compared with the latest items of the window.**
 
 Labels of a stream are learned from as long as they are in the window, which is best while nothing
@@ -15,8 +13,6 @@ changes. Two things show that something has:
 - **Classes.** The class shares of the latest items are those of the items before them up to
   chance, both under the same confusion matrices, or they count instead. Nothing is forgotten: how
   labelers label does not depend on how frequent the classes are.
-
-**The labels that a stream remembers: which are dropped, and the check for drift.**
 
 Labels are rows of integers in order of time: item, labeler, said, and whether the drift test has
 used them. Both `LearnWhileServing` and `Streaming` store them this way.
