@@ -69,48 +69,43 @@ def next_segment(
     `check` is called now and then, and may raise.
     """
     numbers, before = storage.snapshot_numbers(stream), storage.segments(stream)
-    start = (
-        before[-1]
-        if before
-        else SegmentRow(
-            stream=stream,
-            n=0,
-            at=at,
-            first_event=0,
-            next_event=0,
-            ended_at=0.0,
-            slot=0,
-            exits=0,
-            revisions=0,
-            notes=0,
-            name="",
-            digest="",
-        )
-    )
-    first, ends = start.next_event, {n for n in numbers if n > start.next_event}
+    first, exits, revisions = 0, 0, 0
+    if before:
+        first, exits, revisions = before[-1].next_event, before[-1].exits, before[-1].revisions
+    ends = {n for n in numbers if n > first}
     if not keep.anything or not ends or first not in numbers:
         return None
-    counts, found, made = storage.counts(stream), None, start
+    counts, found = storage.counts(stream), None
     limits = [storage.first_pending(stream, kind) for kind in ("exit", "revision")]
-    exits, revisions = start.exits, start.revisions
     for row in storage.all_events(stream, first - 1):
         check()
         left, revised = _counted(row)
         exits, revisions, end = exits + left, revisions + revised, row.n + row.size
         if end not in ends:
             continue
-        made = start._replace(next_event=end, ended_at=row.at, exits=exits, revisions=revisions)
         too_far = found is not None and end - first > MAX_EVENTS
-        if too_far or not keep.allows(row.at, counts.exits - exits) or not _sent(made, limits):
+        allowed = keep.allows(row.at, counts.exits - exits)
+        if too_far or not allowed or not _sent(exits, revisions, limits):
             break
-        found = made
+        found = end, row.at, exits, revisions
     if found is None:
         return None
-    n = start.n + 1
-    return found._replace(
-        n=n, at=at, first_event=first, slot=_last_slot(storage, stream, counts.events),
-        notes=counts.notes, name=f"{n:06}",
-    )  # fmt: skip
+    n = before[-1].n + 1 if before else 1
+    next_event, ended_at, exits, revisions = found
+    return SegmentRow(
+        stream=stream,
+        n=n,
+        at=at,
+        first_event=first,
+        next_event=next_event,
+        ended_at=ended_at,
+        slot=_last_slot(storage, stream, counts.events),
+        exits=exits,
+        revisions=revisions,
+        notes=counts.notes,
+        name=f"{n:06}",
+        digest="",
+    )
 
 
 def _counted(row: EventRow) -> tuple[int, int]:
@@ -132,9 +127,9 @@ def _counted(row: EventRow) -> tuple[int, int]:
     return exits, revisions
 
 
-def _sent(segment: SegmentRow, pending: list[int | None]) -> bool:
-    """Whether nothing in the segment is still to be sent to a webhook."""
-    last = segment.exits, segment.revisions
+def _sent(exits: int, revisions: int, pending: list[int | None]) -> bool:
+    """Whether nothing up to there is still to be sent to a webhook."""
+    last = exits, revisions
     return all(first is None or n < first for n, first in zip(last, pending, strict=True))
 
 

@@ -52,20 +52,15 @@ def write_archive(storage: Storage, target: Path) -> int:
             file.write(line)
 
         write({"venire": "store", "format": FORMAT})
-        for table, row in _rows(storage):
-            write([table, *map(_text, row)])
-            counts[table] += 1
+        for row in _records(storage):
+            write([row.TABLE.name, *map(_text, row)])
+            counts[row.TABLE.name] += 1
         write({"rows": counts, "sha256": digest.hexdigest()})
     return counts.total()
 
 
-def _rows(storage: Storage) -> Iterator[tuple[str, Any]]:
-    """Every row with the name of its table, in the order in which they can be inserted."""
-    for row in _records(storage):
-        yield row.TABLE.name, row
-
-
-def _records(storage: Storage) -> Iterator[Record]:
+def _records(storage: Storage) -> Iterator[Any]:
+    """Every row, in the order in which they can be inserted."""
     yield from storage.keys()
     yield from storage.all_audit()
     for stream in storage.streams():
