@@ -30,8 +30,7 @@ from venire.server.pages.charts import PLOTLY_PATH, send_plotly
 from venire.server.pages.console import ConsoleRoutes
 from venire.server.pages.pages import STATIC, PageRoutes
 from venire.server.routes.admin import HealthRoutes, KeyRoutes, WebhookRoutes
-from venire.server.routes.items import ItemRoutes
-from venire.server.routes.reading import ReadingRoutes
+from venire.server.routes.items import ItemRoutes, ReadingRoutes
 from venire.server.routes.streams import LabelerRoutes, StreamRoutes
 from venire.server.routes.work import GoldRoutes, WorkRoutes
 from venire.server.settings import StreamSettings

@@ -31,8 +31,7 @@ from venire.server.pages.rendering import changed_settings, pictures_of
 from venire.server.pages.setting_fields import PRESETS, groups_of
 from venire.server.pages.story import chart_of, story_of
 from venire.server.reports.alarm_rules import LEAST_CALLED
-from venire.server.routes.items import Searched
-from venire.server.routes.reading import formats
+from venire.server.routes.items import Searched, formats
 from venire.server.settings import STREAM_NAME, StreamSettings
 
 #: Rows on a page.

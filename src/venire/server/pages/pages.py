@@ -436,6 +436,7 @@ class PageRoutes:
         return self._page("docs.html", caller(request), sections=sections(described))
 
     async def openapi(self) -> Response:
+        """The OpenAPI document."""
         return json_answer(self._app.openapi())
 
     def error(self, request: Request, fault: RequestError) -> Response:
