@@ -20,7 +20,7 @@ from benchmarks.gold import Ints, Labels, known_only
 from benchmarks.real_data import SETS, load
 from venire.batch import label_recorded
 from venire.estimators import Auto
-from venire.estimators.metrics import right_shares
+from venire.estimators.base import right_shares
 from venire.estimators.questions import questions
 from venire.labels import LabelTable
 from venire.model import Budget

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from benchmarks.real_data import SETS, load
 from venire.estimators import Auto
-from venire.estimators.metrics import expected_calibration_error, right_shares
+from venire.estimators.base import right_shares
+from venire.estimators.metrics import expected_calibration_error
 from venire.estimators.mixture import mixture_by_gold
 from venire.estimators.questions import chosen
 from venire.estimators.teaching import ToldSkills, explanations, told_skills

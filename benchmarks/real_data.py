@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.zoo import FOUR
 from venire.estimators import Anchored, Auto
-from venire.estimators.base import BaseEstimator
-from venire.estimators.metrics import error_rate, expected_calibration_error, right_shares
+from venire.estimators.base import BaseEstimator, right_shares
+from venire.estimators.metrics import error_rate, expected_calibration_error
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.tools.arrays import Floats

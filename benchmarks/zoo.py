@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.zoo_worlds import KINDS, World, zoo
 from venire.estimators import Anchored, Auto, DawidSkene, MajorityVote, OneCoin, WeightedMajority
-from venire.estimators.base import BaseEstimator
-from venire.estimators.metrics import error_rate, expected_calibration_error, right_shares
+from venire.estimators.base import BaseEstimator, right_shares
+from venire.estimators.metrics import error_rate, expected_calibration_error
 from venire.tools.arrays import Floats
 
 FOUR: dict[str, Callable[[], BaseEstimator]] = {

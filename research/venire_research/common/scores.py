@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.estimators.base import BaseEstimator
-from venire.estimators.metrics import expected_calibration_error, right_shares
+from venire.estimators.base import BaseEstimator, right_shares
+from venire.estimators.metrics import expected_calibration_error
 from venire.labels import LabelTable
 
 __all__ = ["SURE", "aggregated", "score", "streamed"]

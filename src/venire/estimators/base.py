@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from venire.costs import Costs, cost_matrix, expected_costs
 from venire.errors import InputError, StateError, UnknownName
@@ -64,6 +64,26 @@ def verdicts_of(
     labelled = (np.diff(table.start) > 0).tolist()
     said = (table.classes[k] if has else None for k, has in zip(best, labelled, strict=True))
     return dict(zip(table.items, said, strict=True))
+
+
+def right_shares(posteriors: ArrayLike, truth: ArrayLike) -> Floats:
+    """How right the verdict on each item is: 1, 0, or 1/t in a tie of t classes.
+
+    `truth` is the index of the right class; one outside the columns is never right.
+
+    >>> right_shares([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]], [0, 0, 0]).tolist()
+    [1.0, 0.5, 0.0]
+    """
+    q, right = np.asarray(posteriors, dtype=np.float64), np.asarray(truth, dtype=np.int64)
+    if q.ndim != 2 or right.shape != q.shape[:1]:
+        raise InputError(
+            f"got posteriors of shape {q.shape} and truth of shape {right.shape}, "
+            "expected items x classes and one class for each item"
+        )
+    top = q >= q.max(axis=1, keepdims=True) - TIE
+    known = (right >= 0) & (right < q.shape[1])
+    hit = top[np.arange(len(right)), np.where(known, right, 0)] & known
+    return np.asarray(hit / top.sum(axis=1))
 
 
 class Parameters:

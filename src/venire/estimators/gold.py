@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import TINY
-from venire.estimators.metrics import right_shares
+from venire.estimators.base import TINY, right_shares
 from venire.estimators.passes import vote_pass
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, kept, total

@@ -15,32 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import TIE
+from venire.estimators.base import right_shares
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total, vote_counts, vote_entropies
 from venire.labels.sources import as_table
 from venire.labels.sources.truth import as_ordered, numbers_of
 from venire.tools.arrays import Floats
-
-
-def right_shares(posteriors: ArrayLike, truth: ArrayLike) -> Floats:
-    """How right the verdict on each item is: 1, 0, or 1/t in a tie of t classes.
-
-    `truth` is the index of the right class; one outside the columns is never right.
-
-    >>> right_shares([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]], [0, 0, 0]).tolist()
-    [1.0, 0.5, 0.0]
-    """
-    q, right = np.asarray(posteriors, dtype=np.float64), np.asarray(truth, dtype=np.int64)
-    if q.ndim != 2 or right.shape != q.shape[:1]:
-        raise InputError(
-            f"got posteriors of shape {q.shape} and truth of shape {right.shape}, "
-            "expected items x classes and one class for each item"
-        )
-    top = q >= q.max(axis=1, keepdims=True) - TIE
-    known = (right >= 0) & (right < q.shape[1])
-    hit = top[np.arange(len(right)), np.where(known, right, 0)] & known
-    return np.asarray(hit / top.sum(axis=1))
 
 
 def error_rate(posteriors: ArrayLike, truth: ArrayLike) -> float:

@@ -16,6 +16,7 @@ from venire.server.operations.items import ItemOperations
 from venire.server.operations.labelers import NoteOperations
 from venire.server.operations.routing import Routing
 from venire.server.reports import skill_report
+from venire.server.reports.trends import Trends
 from venire.server.runtime.health import Condition
 from venire.server.runtime.runtime import Runtime
 from venire.server.settings import ServiceSettings
@@ -71,7 +72,10 @@ class Service(
     def __init__(
         self, storage: Storage, clock: Clock | None = None, settings: ServiceSettings | None = None
     ) -> None:
-        super().__init__(Runtime(storage, clock or SystemClock(), settings or ServiceSettings()))
+        runtime = Runtime(storage, clock or SystemClock(), settings or ServiceSettings())
+        super().__init__(runtime)
+        self.skills, self._trends = skill_report.Skills(runtime), Trends(runtime)
+        self._questions = skill_report.ReviewQuestions(runtime)
         self.keys, self.webhooks = Keyring(self.runtime), Webhooks(self.runtime)
         self.sessions = Sessions(self.runtime, self.keys)
         self.identities = Identities(self.runtime, self.keys, self.sessions)
@@ -109,7 +113,7 @@ class Service(
 
     async def loaded(self) -> None:
         """Wait until all streams are loaded, or set aside."""
-        await self.runtime.loading.settled()
+        await self.runtime.loading.settled(None)
 
     async def stop(self) -> None:
         """Shut down gracefully, also after a start that failed half-way."""

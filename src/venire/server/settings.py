@@ -177,8 +177,9 @@ STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 #: Seconds for which a failed message to a webhook is retried, unless a setting says otherwise.
 RETRIED: Final = 3 * 86_400.0
 
-#: Maximum length of an item's id, in characters.
+#: Maximum length of an item's id, and of a note on it, in characters.
 LONGEST_ID: Final = 200
+LONGEST_NOTE: Final = 2_000
 
 #: Settings that are not stored while they are empty, so that servers from before them read streams.
 LATER: Final = frozenset(

@@ -9,7 +9,8 @@ from tests.unit.estimators import vote_reference as reference
 from tests.unit.estimators.worlds import Ints, label_matrices, plain, simulate
 from venire.errors import InputError
 from venire.estimators import MajorityVote, OneCoin, calibrated, residual_dependence, temper
-from venire.estimators.metrics import expected_calibration_error, right_shares
+from venire.estimators.base import right_shares
+from venire.estimators.metrics import expected_calibration_error
 from venire.estimators.votes import implied_confusions
 from venire.labels import LabelTable
 

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire import InputError
-from venire.estimators.metrics import error_rate, expected_calibration_error, right_shares
+from venire.estimators.base import right_shares
+from venire.estimators.metrics import error_rate, expected_calibration_error
 
 
 def plain_share(q: list[float], right: int) -> float:

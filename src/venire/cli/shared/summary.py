@@ -16,10 +16,10 @@ from venire.cli.shared.tables import Reading, related_lines
 from venire.costs import Costs, cost_matrix
 from venire.estimators import RobustMean
 from venire.estimators.auto import Auto
-from venire.estimators.base import TIE, winners
+from venire.estimators.base import TIE, right_shares, winners
 from venire.estimators.frames import part_columns
 from venire.estimators.intervals import implied_intervals, why_wide
-from venire.estimators.metrics import alpha_of, right_shares
+from venire.estimators.metrics import alpha_of
 from venire.estimators.ratings.ordinal import Ordinal
 from venire.files import columns_output, write_outputs
 from venire.labels import LabelTable

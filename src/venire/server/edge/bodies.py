@@ -26,8 +26,14 @@ from venire.server.edge.errors import MOST_FAULTS, RequestError, invalid
 from venire.server.keys.invitations import MOST_DAYS
 from venire.server.keys.keyring import MAX_DAYS
 from venire.server.messages import ItemIn
-from venire.server.operations.labelers import LONGEST_NOTE
-from venire.server.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
+from venire.server.settings import (
+    LONGEST_ID,
+    LONGEST_NOTE,
+    STREAM_NAME,
+    Name,
+    StreamSettings,
+    Weight,
+)
 from venire.whatif import Plan
 
 #: How sure somebody is.

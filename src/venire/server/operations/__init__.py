@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from venire.server.reports.skill_report import ReviewQuestions, Skills
-from venire.server.reports.trends import Trends
-from venire.server.runtime.runtime import Runtime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from venire.server.reports.skill_report import ReviewQuestions, Skills
+    from venire.server.reports.trends import Trends
+    from venire.server.runtime.runtime import Runtime
 
 
 class Operations:
-    """What the operations of all nouns share."""
+    """What the operations of all nouns share; the reports are those of the service."""
+
+    skills: Skills
+    _trends: Trends
+    _questions: ReviewQuestions
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime, self.settings = runtime, runtime.settings
-        self.skills, self._trends = Skills(runtime), Trends(runtime)
-        self._questions = ReviewQuestions(runtime)

@@ -34,7 +34,6 @@ from venire.server.messages import (
     view,
 )
 from venire.server.operations import Operations
-from venire.server.operations.labelers import AWAY
 from venire.server.reports.alarm_rules import OF_VERDICTS, Finding, Watched, findings, settled
 from venire.server.reports.event_json import (
     alarm_view,
@@ -192,8 +191,7 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
     recent = statistics.summary()
     for name in live.labelers.seated:
         record = live.labelers[name]
-        busy = live.leases.holds(name) > 0
-        states["busy" if busy else "free" if now - record.last_seen <= AWAY else "away"] += 1
+        states[record.state(live.leases.holds(name), now)] += 1
     return view(
         Insights,
         recent,

@@ -38,7 +38,7 @@ from venire.server.reports.event_json import (
 )
 from venire.server.reports.replays import panel_of
 from venire.server.reports.skill_report import MIN_LABELS, Skill
-from venire.server.settings import Member, StreamSettings
+from venire.server.settings import LONGEST_NOTE, Member, StreamSettings
 from venire.server.store import NoteRow
 from venire.server.stream import grants
 from venire.server.stream.change_batch import Batch
@@ -240,10 +240,6 @@ class LabelerOperations(StreamOperations):
         return await panel_of(self.runtime, stream, want)
 
 
-#: Maximum length of a note, in characters.
-LONGEST_NOTE: Final = 2_000
-
-
 class NoteOperations(LabellingOperations):
     """Takes and lists the notes of labelers."""
 
@@ -409,10 +405,6 @@ def _note(
     batch.notes.append(row)
 
 
-#: Seconds without activity after which a labeler that holds nothing is away.
-AWAY: Final = 120.0
-
-
 def labeler_view(
     live: LiveStream, name: str, skill: float | None, measured: Skill, now: float
 ) -> LabelerView:
@@ -421,11 +413,10 @@ def labeler_view(
     Until there are labels to measure it by, the skill is the engine's belief.
     """
     record, holds, times = live.labelers[name], live.leases.holds(name), live.lead_times.of(name)
-    seen = now - record.last_seen <= AWAY
     return LabelerView(
         id=name,
         kind=record.kind,
-        state="busy" if holds else "free" if seen else "away",
+        state=record.state(holds, now),
         capacity=record.capacity,
         holds=holds,
         skill=skill if measured.skill is None else measured.skill,

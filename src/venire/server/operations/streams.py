@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -36,7 +36,6 @@ from venire.server.messages import (
 from venire.server.operations import Operations
 from venire.server.operations.items import Intake, contents, item_view, known_contents
 from venire.server.operations.routing import Graph, check_routes, graph_of
-from venire.server.runtime.loading import PATIENCE
 from venire.server.runtime.ticker import CHUNK, chunks, committed, run_chunk
 from venire.server.settings import (
     STREAM_NAME,
@@ -64,9 +63,6 @@ from venire.server.store.contents import is_large
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.engine_setup import apply_settings, check_new, new_engine
 from venire.server.stream.live_stream import LiveStream, Moment
-
-if TYPE_CHECKING:
-    from venire.server.stream.live_stream import LiveStream
 
 _NAME: Final = re.compile(STREAM_NAME)
 
@@ -186,7 +182,7 @@ class StreamOperations(Operations):
 
     async def streams(self) -> list[StreamView]:
         """All streams in service on this server, by name; those that are archived are not."""
-        if not await self.runtime.loading.settled(PATIENCE):
+        if not await self.runtime.loading.settled():
             raise StreamLoading
         rows = await self.runtime.read_committed(self.runtime.storage.streams)
         rows = [row for row in rows if row.archived_at is None]

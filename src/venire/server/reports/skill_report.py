@@ -24,17 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import VenireError
-from venire.estimators.auto import Auto
-from venire.estimators.intervals import implied_intervals
-from venire.estimators.questions import Question, questions
-from venire.estimators.streaming.estimator import Streaming
 from venire.labels import LabelTable
 from venire.model import ItemStatus
 from venire.server.reports.event_json import number
 from venire.server.store import Storage
 
 if TYPE_CHECKING:
+    from venire.estimators.auto import Auto
     from venire.estimators.dependence import Families
+    from venire.estimators.questions import Question
     from venire.server.runtime.runtime import Runtime
     from venire.server.store import ItemRow
     from venire.server.stream.live_stream import LiveStream
@@ -148,6 +146,8 @@ def measure(
     Items with one label and no gold say nothing about a skill. Fitted with the others they move it,
     and with gold their number makes its interval narrow where it is wrong.
     """
+    from venire.estimators.auto import Auto
+
     names, agreed = {row[1] for row in rows}, agreements(rows)
     counts = Counter(row[0] for row in rows)
     telling = [row for row in rows if counts[row[0]] > 1 or (gold and row[0] in gold)]
@@ -217,6 +217,8 @@ def warm_up(classes: tuple[str, ...]) -> None:
 
 
 def _spans(fitted: Auto) -> dict[str, Span]:
+    from venire.estimators.intervals import implied_intervals
+
     spans = zip(fitted.competences_.tolist(), implied_intervals(fitted).tolist(), strict=True)
     return {
         str(name): (number(skill), number(low), number(high))
@@ -226,6 +228,8 @@ def _spans(fitted: Auto) -> dict[str, Span]:
 
 def _drifting(rows: list[Said], classes: tuple[str, ...]) -> set[str]:
     """The labelers with a drift alarm, by the labels in order of arrival."""
+    from venire.estimators.streaming.estimator import Streaming
+
     stream = Streaming(classes=classes, repeats="first")
     for first in range(0, len(rows), 200):
         stream.partial_fit(LabelTable.from_rows(rows[first : first + 200], classes=classes))
@@ -298,6 +302,8 @@ def asked_of(
     families: Families | None = None,
 ) -> QuestionList:
     """The items to ask about, without those that are due or open."""
+    from venire.estimators.questions import questions
+
     labels = storage.recent_labels(stream, 0.0, limit=LABELS)
     rows = [(row.item, row.labeler, row.said) for row in labels if row.item not in due]
     if len({row[1] for row in rows}) < 2:
@@ -323,6 +329,7 @@ def rows_of(storage: Storage, stream: str, items: Sequence[str]) -> dict[str, It
 def reason_of(question: Question) -> str:
     """Why an item is worth a look.
 
+    >>> from venire.estimators.questions import Question
     >>> reason_of(Question("post-1", "spam", "ok", 0.413))
     'it shows who is right, those who say spam or those who say ok'
     """

@@ -185,7 +185,7 @@ class Loading:
             self._settled.clear()
             self._runtime.spawn(self._enqueue(new))
 
-    async def settled(self, patience: float | None = None) -> bool:
+    async def settled(self, patience: float | None = PATIENCE) -> bool:
         """Wait until nothing is to be loaded in the background; whether that is so in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):

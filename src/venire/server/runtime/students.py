@@ -27,12 +27,10 @@ from venire.server.store import SetMeta, Storage
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.labels import STUDENT, Known, Row, accept_labels
 from venire.server.stream.live_stream import LiveStream
-from venire.student import Student, Taught
-from venire.student.seat import is_due, teach
-from venire.student.student import MOST, pack, unpack
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
+    from venire.student import Student, Taught
 
 #: Items to label in one step: a few milliseconds.
 CHUNK: Final = 100
@@ -78,7 +76,7 @@ class Students:
             return
         pupil = live.pupil
         pupil.follow(live)
-        due = is_due(live.statistics.left, pupil.used)
+        due = _is_due(live)
         speaks = pupil.taught is not None and pupil.taught.ready and bool(pupil.unseen)
         if due or speaks or not pupil.loaded:
             task = self._runtime.spawn(self._work(live.name))
@@ -98,7 +96,7 @@ class Students:
                 await self._load(name)
             while await self._label(name):
                 pass
-            if is_due(live.statistics.left, live.pupil.used):
+            if _is_due(live):
                 await self._learn(name)
                 while await self._label(name):
                     pass
@@ -191,6 +189,12 @@ class Students:
         return bool(live.pupil.unseen)
 
 
+def _is_due(live: LiveStream) -> bool:
+    from venire.student.seat import is_due
+
+    return is_due(live.statistics.left, live.pupil.used)
+
+
 def _open_to(live: LiveStream, row: Row, student: Student) -> bool:
     entry = live.open.get(row[0])
     return (
@@ -226,6 +230,9 @@ def _lessons(told: str | None, about: list[Any]) -> list[Lesson]:
 def _learn_from(
     storage: Storage, stream: str, student: Student, classes: tuple[str, ...], version: int
 ) -> Taught | None:
+    from venire.student.seat import teach
+    from venire.student.student import MOST
+
     items = [row.item for row in reversed(storage.recent_exits(stream, MOST))]
     voices = frozenset(student.voices)
     said: dict[str, dict[str, str]] = {item: {} for item in items}
@@ -260,6 +267,8 @@ def _answers(
 
 def _written(taught: Taught, used: int, about: list[Any]) -> tuple[str | None, Taught]:
     """What is kept in the store, None if that is too much; and what was learned, as it is kept."""
+    from venire.student.student import pack, unpack
+
     body = pack(taught)
     if len(body) > LARGEST:
         return None, taught
@@ -269,6 +278,8 @@ def _written(taught: Taught, used: int, about: list[Any]) -> tuple[str | None, T
 
 
 def _read(kept: str) -> tuple[Taught, int, list[Any]]:
+    from venire.student.student import unpack
+
     try:
         said = json.loads(kept)
         body = base64.b64decode(said["body"])

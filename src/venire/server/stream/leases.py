@@ -11,7 +11,7 @@ import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from venire.server.messages import Answer
 from venire.server.settings import Member
@@ -26,6 +26,9 @@ KEPT_TIMES: Final = 50
 
 #: The length of a lease: this factor times this quantile of the lead times.
 LEASE_FACTOR, LEASE_QUANTILE = 2.0, 0.9
+
+#: Seconds without activity after which a labeler that holds nothing is away.
+AWAY: Final = 120.0
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -287,6 +290,10 @@ class LabelerRecord:
     def money(self) -> float:
         """What the labels cost, and the answers of who was asked again, at the present price."""
         return (self.labels + self.repeats) * self.price
+
+    def state(self, holds: int, now: float) -> Literal["busy", "free", "away"]:
+        """Whether it is busy, free or away, if it holds so many items."""
+        return "busy" if holds else "free" if now - self.last_seen <= AWAY else "away"
 
 
 class Labelers(dict[str, LabelerRecord]):

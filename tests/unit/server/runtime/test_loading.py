@@ -135,8 +135,8 @@ async def test_the_threads_that_load_are_bounded() -> None:
 async def test_who_waits_too_long_is_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = await filled(posts=1)
     service = Service(storage, ManualClock())
-    monkeypatch.setattr(loading.Loading.load, "__defaults__", (0.02,))
-    monkeypatch.setattr("venire.server.operations.streams.PATIENCE", 0.02)
+    for wait in (loading.Loading.load, loading.Loading.settled):
+        monkeypatch.setattr(wait, "__defaults__", (0.02,))
     with storage.holding("posts"):
         await service.start(wait=False)
         with pytest.raises(StreamLoading, match="'posts' is still being loaded"):
