@@ -10,7 +10,7 @@ A package says once, under `if TYPE_CHECKING`, which names it has and where they
 Type checkers read those imports. At run time they are read from the source as well, when a name
 is asked for, so there is no second list to keep, and importing the package loads nothing.
 
-The libraries of the extras, imported when they are used.
+`library` imports those of the extras, when they are used.
 """
 
 from __future__ import annotations

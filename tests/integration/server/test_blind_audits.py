@@ -72,6 +72,19 @@ def test_the_story_the_exits_and_the_log(served: InProcess) -> None:
     assert read(served, "notes", "reviewer") == []
 
 
+def test_what_is_asked_is_validated_before_what_is_hidden_is_looked_up(served: InProcess) -> None:
+    unknown = served.call("GET", "/v1/streams/nothing/items?limit=0", "reviewer")
+    assert unknown.status_code == 422, "not 404: the request is invalid whatever there is"
+    assert served.call("GET", "/v1/streams/nothing/items", "reviewer").status_code == 404
+    for role in ("reviewer", "admin"):
+        invalid = served.call("GET", "/v1/streams/A%20B/insights", role)
+        assert (invalid.status_code, len(invalid.json()["error"]["faults"])) == (422, 1)
+    asked = served.call("POST", f"{STREAM}/what-if", "reviewer", json={"nothing": 1})
+    assert asked.status_code == 422, "the body is read before it is seen whether audits are due"
+    asked = served.call("POST", f"{STREAM}/what-if", "reviewer", json={})
+    assert (asked.status_code, asked.json()["error"]["code"]) == (409, "audit_due")
+
+
 def test_the_pages(served: InProcess) -> None:
     html = {"accept": "text/html"}
     for role, shown in (("reviewer", False), ("admin", True)):

@@ -39,6 +39,7 @@ _HINTS = {
 
 
 #: Status, code and hint of each kind of error of the service; the first that it is counts.
+#: How long to wait is not said here: it is the `retry_after` of any error that has one.
 _KINDS: Final[tuple[tuple[type[VenireError], int, str, str], ...]] = (
     (errors.NotFound, 404, "not_found", ""),
     (errors.Archived, 410, "archived", "see docs/history.md"),

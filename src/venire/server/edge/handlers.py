@@ -16,6 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from datetime import UTC, datetime
+from functools import partial
 from math import isfinite
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
@@ -468,8 +469,11 @@ def _endpoint(
     handler: Callable[..., Awaitable[Any]], signature: inspect.Signature, ok: int
 ) -> Callable[..., Awaitable[Response]]:
     """A handler as FastAPI takes it."""
+    blinds = [one.name for one in signature.parameters.values() if one.annotation is Blind]
 
     async def endpoint(**values: Any) -> Response:
+        for name in blinds:
+            values[name] = await values[name](values["stream"])
         found = await handler(**values)
         return found if isinstance(found, Response) else json_answer(found, ok)
 
@@ -485,7 +489,7 @@ def _injected(one: inspect.Parameter) -> inspect.Parameter:
     if one.annotation is Caller:
         return one.replace(annotation=Annotated[Caller, Depends(_sender)])
     if one.annotation is Blind:
-        return one.replace(annotation=Annotated[Blind, Depends(_unseen)])
+        return one.replace(annotation=Annotated[Any, Depends(_unseen)])
     if not _is_model(one.annotation):
         return one
     reader = _reader(one.annotation, None if one.default is one.empty else one.default)
@@ -497,9 +501,9 @@ async def _sender(request: Request) -> Caller:
     return caller(request)
 
 
-async def _unseen(request: Request, stream: Stream) -> Blind:
-    """What who asks must not see of the stream."""
-    return await blind_for(request.app.state.gate.service, caller(request), stream)
+async def _unseen(request: Request) -> Callable[[str], Awaitable[Blind]]:
+    """What who asks must not see of a stream: to be asked once all of the request is valid."""
+    return partial(blind_for, request.app.state.gate.service, caller(request))
 
 
 def _reader(model: type[BaseModel], default: BaseModel | None) -> Callable[..., Awaitable[Any]]:

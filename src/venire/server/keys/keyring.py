@@ -37,7 +37,6 @@ from venire.server.store.contents import compact
 from venire.server.tokens import hashed, new_id, new_key, new_token
 
 if TYPE_CHECKING:
-    from venire.server.admin_messages import KeyView
     from venire.server.runtime.runtime import Runtime
 
 

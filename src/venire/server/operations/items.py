@@ -53,7 +53,6 @@ from venire.server.store.search import EXCERPT
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
-    from venire.server.store import ItemRow
     from venire.server.stream.live_stream import LiveStream, Moment
 
 _TAG: Final = 16

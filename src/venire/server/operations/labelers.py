@@ -23,19 +23,10 @@ from venire.server.admin_messages import (
     PanelView,
     SelfAgreement,
 )
-from venire.server.messages import (
-    Answer,
-    LabelIn,
-    NoteView,
-    Outcome,
-    Progress,
-    StreamView,
-)
+from venire.server.messages import Answer, LabelIn, NoteView, Outcome, Progress, StreamView
 from venire.server.operations.labelling import LabellingOperations, Labels
 from venire.server.operations.streams import StreamOperations
-from venire.server.reports.event_json import (
-    note_view,
-)
+from venire.server.reports.event_json import note_view
 from venire.server.reports.replays import panel_of
 from venire.server.reports.skill_report import MIN_LABELS, Skill
 from venire.server.settings import LONGEST_NOTE, Member, StreamSettings
@@ -46,8 +37,6 @@ from venire.server.stream.statistics import quantile
 from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
-    from venire.server.actors import Actor
-    from venire.server.messages import StreamView
     from venire.server.runtime.runtime import Runtime
     from venire.server.store import LabelRow, Storage
     from venire.server.stream.live_stream import LiveStream, Moment

@@ -24,9 +24,6 @@ from venire.server.stream.live_stream import LiveStream
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
-    from venire.server.stream.change_batch import Batch
-    from venire.server.stream.live_stream import LiveStream
-
 
 #: The longest sleep of the ticker, and the sleep while the store is down, in seconds.
 MAX_SLEEP, OUTAGE_SLEEP = 1.0, 0.25

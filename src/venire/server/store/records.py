@@ -512,7 +512,8 @@ class Counts(Record):
     notes: int = 0
 
 
-#: Everything that is kept in a table; those that others refer to come first.
+#: Everything that is kept in a table, in the order of this file, which counts: rows are copied and
+#: restored in it, so a record stands below those that it refers to.
 RECORDS: Final[tuple[type[Record], ...]] = tuple(
     kind
     for kind in list(globals().values())

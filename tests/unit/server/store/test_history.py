@@ -29,7 +29,12 @@ from venire.server.store import (
     WebhookRow,
     open_storage,
 )
-from venire.server.store.history.files import SegmentFiles, erase_archived, find_archived
+from venire.server.store.history.files import (
+    PRIVATE,
+    SegmentFiles,
+    erase_archived,
+    find_archived,
+)
 from venire.server.store.history.segments import (
     Keep,
     Steps,
@@ -262,6 +267,17 @@ def test_what_is_erased_meanwhile_is_erased_in_the_files(tmp_path: Path) -> None
     assert found.labels[-1].rationale is None
     assert b"a reason" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.parquet"))
     assert SegmentFiles(tmp_path, segment).faults("") == []
+
+
+def test_of_an_erased_item_nothing_is_kept_whatever_it_still_holds() -> None:
+    storage = MemoryStorage()
+    filled(storage)
+    row, private = storage.exits("posts", payloads=True)[0], PRIVATE["items"]
+    secret = private.secret_of(row)
+    assert secret is not None
+    assert (secret.text, secret.digest) == (row.payload, row.digest)
+    assert private.secret_of(row._replace(digest="erased")) is None
+    assert private.secret_of(row._replace(payload="null")) is not None, "null is a payload"
 
 
 def test_what_is_to_be_sent_stays() -> None:

@@ -93,8 +93,8 @@ class TestVersions:
         path = Path(shutil.copy(DATA / "schema-0001.db", tmp_path / "venire.db"))
         real = migrations.upgrade
 
-        def half(connection: object) -> None:
-            real(connection)  # type: ignore[arg-type]
+        def half(connection: object, url: str) -> None:
+            real(connection, url)  # type: ignore[arg-type]
             raise StoreError("interrupted")
 
         monkeypatch.setattr(migrations, "upgrade", half)

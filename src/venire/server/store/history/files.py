@@ -79,7 +79,8 @@ class _Private(NamedTuple):
     """What can be erased of the rows of a table: kind and name of its `Secret`, and the columns.
 
     `columns` are those that the secret's text and digest are of; `public` what stands there in the
-    file of the table, and `erased` in a row whose secret is gone.
+    file of the table, and `erased` in a row whose secret is gone. The column `mark` alone tells
+    such a row: whatever else it still holds is not written down again.
     """
 
     kind: str
@@ -87,10 +88,11 @@ class _Private(NamedTuple):
     columns: dict[str, str]
     public: dict[str, Any]
     erased: dict[str, Any]
+    mark: str
 
     def secret_of(self, row: Any) -> Secret | None:
         """What is to be kept apart, if the row has anything that is not erased."""
-        if all(getattr(row, column) == value for column, value in self.erased.items()):
+        if getattr(row, self.mark) == self.erased[self.mark]:
             return None
         held = {field: getattr(row, column) for field, column in self.columns.items()}
         return Secret(**{"kind": self.kind, "name": self.name(row), "digest": "", **held})
@@ -108,14 +110,18 @@ PRIVATE: Final[dict[str, _Private]] = {
         {"text": "payload", "digest": "digest"},
         {"payload": "", "digest": ""},
         {"payload": "null", "digest": ERASED},
+        mark="digest",
     ),
-    "notes": _Private("note", lambda row: str(row.n), {"text": "text"}, {"text": ""}, {"text": ""}),
+    "notes": _Private(
+        "note", lambda row: str(row.n), {"text": "text"}, {"text": ""}, {"text": ""}, mark="text"
+    ),
     "labels": _Private(
         "label",
         lambda row: compact([row.item, row.labeler]),
         {"text": "rationale"},
         {"rationale": None},
         {"rationale": None},
+        mark="rationale",
     ),
 }
 

@@ -62,12 +62,14 @@ def check_version(version: str | None, url: str) -> bool:
     return version != HEAD
 
 
-def upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, url: str) -> None:
     """Run the migrations that are missing, in the transaction of the connection; logged."""
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
 
     before = version_of(connection)
+    if not check_version(before, url):  # somebody else has made it meanwhile
+        return
     if before is not None:
         LOG.info("the store is upgraded from schema %s to %s", before, HEAD)
     operations = Operations(MigrationContext.configure(connection))

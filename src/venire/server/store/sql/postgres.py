@@ -30,7 +30,7 @@ from venire.errors import InputError, MissingExtra, StoreDown, StoreError, Store
 from venire.server.store.changes import Change
 from venire.server.store.ownership import Members
 from venire.server.store.sql import migrations
-from venire.server.store.sql.statements import TOUCH, Step
+from venire.server.store.sql.statements import TOUCH_KEY, Step
 from venire.server.store.sql.storage import Storage
 from venire.server.store.sql.tables import metadata
 
@@ -188,7 +188,7 @@ class PostgresStorage(Storage):
             try:
                 if version is not None and not self._alone(connection):
                     return
-                migrations.upgrade(connection)
+                migrations.upgrade(connection, self.url)
             except exc.DBAPIError as error:
                 if isinstance(error.orig, _BESIDE):
                     raise self._in_use() from None
@@ -410,7 +410,7 @@ def _for_psycopg(sql: str) -> str:
 
     That a key was used is not worth waiting for another server that says so too, and is stopped.
     """
-    if sql == TOUCH:
+    if sql == TOUCH_KEY:
         sql = sql.replace(
             "id = ?", "id = (SELECT id FROM keys WHERE id = ? FOR UPDATE SKIP LOCKED)"
         )

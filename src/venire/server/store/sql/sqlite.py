@@ -146,7 +146,7 @@ class SqliteStorage(Storage):
         with engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-            migrations.upgrade(connection)
+            migrations.upgrade(connection, self.url)
             connection.commit()
 
     def _connect(self) -> Any:

@@ -93,7 +93,6 @@ def _purge(table: str) -> str:
     return f"DELETE FROM {table} WHERE stream = :stream{more} AND ({keys}) IN ({some})"
 
 
-TOUCH: Final = "UPDATE keys SET last_used_at = ? WHERE id = ?"
 _TALLY = _insert(
     r.TallyRow,
     " ON CONFLICT (stream, kind, name) DO UPDATE SET number = tallies.number + excluded.number",
@@ -182,6 +181,9 @@ _MADE_BY: Final = {
     for kind, (first, *others) in _SQL.items()
 }
 
+#: What says when a key was last used: a store may skip it rather than wait.
+TOUCH_KEY: Final = _MADE_BY[c.TouchKey][0].statement.sql
+
 _THEIRS = "item IN (SELECT id FROM items WHERE stream = :stream AND exit_n <= :exits)"
 
 
@@ -189,7 +191,7 @@ def _drops(digest: str, *forgotten: str) -> tuple[_Template, ...]:
     """What drops a segment's rows, what depends on items first; `forgotten` tables go with them."""
     sent = (
         "DELETE FROM deliveries WHERE webhook IN (SELECT id FROM webhooks WHERE stream = :stream) "
-        "AND status <> 'pending' AND "
+        "AND status <> 'pending' AND"
     )
     statements = (
         f"INSERT INTO archived (stream, id, digest, segment) SELECT stream, id, {digest}, "
