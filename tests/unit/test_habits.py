@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -39,6 +42,51 @@ def test_the_workflow_runs_on_every_python_of_the_package() -> None:
     (matrix,) = re.findall(r"python: \[(.*)\]", workflow)
     assert re.findall(r'"([\d.]+)"', matrix) == known
     assert "- run: .ci/run\n" in workflow
+
+
+CHECK = """\
+#!/bin/sh
+echo "a fault that a check names"
+echo >begun
+sleep 5
+"""
+PYTHON = """\
+#!/bin/sh
+until [ -e begun ]; do sleep 0.01; done
+"""
+
+
+def run_tests(folder: Path, check: str, python: str) -> tuple[int, str]:
+    """`scripts/test` with others in place of scripts/check and Python: exit code and stderr."""
+    (folder / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/test", folder / "scripts")
+    env = 'cd "$(dirname "$0")/.."\npython=./python\nuse_env() { :; }\nfind_browser() { :; }\n'
+    (folder / "scripts/_env").write_text(env)
+    (folder / "scripts/check").write_text(check)
+    (folder / "python").write_text(PYTHON + python)
+    (folder / "python").chmod(0o755)
+    names = os.environ | {"TMPDIR": str(folder)}
+    ask = ["sh", str(folder / "scripts/test")]
+    done = subprocess.run(ask, capture_output=True, text=True, check=False, env=names)
+    assert not list(folder.glob("tmp.*"))
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("failed", [0, 3])
+def test_the_checks_are_shown_when_the_tests_cannot_begin(failed: int, tmp_path: Path) -> None:
+    check = CHECK.replace("sleep 5", f"exit {failed}")
+    code, shown = run_tests(tmp_path, check, "echo Traceback >&2\nexit 7\n")
+    assert code == (failed or 7)
+    assert "Traceback" in shown
+    assert shown.count("a fault that a check names\n") == 1
+
+
+def test_the_checks_are_shown_as_far_as_they_came_when_the_tests_are_stopped(
+    tmp_path: Path,
+) -> None:
+    code, shown = run_tests(tmp_path, CHECK, "kill -TERM $PPID\n")
+    assert code == 130
+    assert shown.count("a fault that a check names\n") == 1
 
 
 def test_what_the_commands_write_by_default_is_ignored(tmp_path: Path) -> None:
