@@ -31,6 +31,29 @@ from os import PathLike
 from pathlib import Path
 from typing import Self
 
+__all__ = [
+    "Archived",
+    "Conflict",
+    "FetchError",
+    "FileError",
+    "GaveUp",
+    "InputError",
+    "MissingExtra",
+    "NotFound",
+    "NotNow",
+    "ReplayError",
+    "StateError",
+    "StoreDown",
+    "StoreError",
+    "StoreInUse",
+    "StreamDown",
+    "StreamElsewhere",
+    "StreamLoading",
+    "TooMuch",
+    "UnknownName",
+    "VenireError",
+]
+
 
 class VenireError(Exception):
     """The root of the tree: `except VenireError` catches all that venire raises on purpose."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import venire
-from venire.tools.compiling import WITH_KERNELS
+from venire.engine.replay import DECIDING
+from venire.tools.compiling import NO_PART, WITH_KERNELS, source_files
 
 ROOT = Path(venire.__file__).parent
 CLOCKS = {"time", "datetime"}
@@ -57,3 +58,24 @@ def test_imported_sees_every_form_of_import() -> None:
 def test_parts_of_kernels_live_where_a_change_compiles_them_anew() -> None:
     parts = {layer_of(path) for path in ROOT.rglob("*.py") if "@inlined" in path.read_text()}
     assert parts <= set(WITH_KERNELS)
+
+
+def test_what_a_digest_of_sources_leaves_out_is_no_part_of_them() -> None:
+    """What kernels and the engine are made of never imports it, at any distance at the root."""
+    left_out = {f"venire.{name.removesuffix('.py')}" for name in NO_PART}
+    for packages in (WITH_KERNELS, DECIDING):
+        files = source_files(packages)
+        assert not {ROOT / name for name in NO_PART} & set(files)
+        assert {ROOT / name for name in ("model.py", "costs.py", "events.py")} <= set(files)
+        for path in files:
+            if path.parent != ROOT or not path.name.startswith("__"):
+                assert left_out.isdisjoint(modules(path.read_text(encoding="utf-8"))), path
+
+
+def modules(source: str) -> Iterator[str]:
+    """All names of modules that the source may import, also inside functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))

@@ -36,6 +36,7 @@ from venire.model import Exit, Revision
 from venire.scheduling.kernel.desk import GONE, OUTSTANDING, REASONS, TOUCHES
 from venire.scheduling.kernel.rows import never_due_row, revalue
 from venire.scheduling.kernel.verdicts import depart
+from venire.tools.compiling import source_files
 
 if TYPE_CHECKING:
     from venire.engine.bounded_queue import BoundedQueue
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 
 #: The packages that decide, beside the modules at the root.
-_DECIDES: Final = ("engine", "estimators", "labels", "paper", "scheduling", "tools")
+DECIDING: Final = ("engine", "estimators", "labels", "paper", "scheduling", "tools")
 
 #: The libraries they compute with.
 _LIBRARIES: Final = ("numba", "numpy", "scipy")
@@ -66,8 +67,7 @@ def engine_version() -> str:
         except PackageNotFoundError:  # as when it is bundled
             digest.update(f"{name}\n".encode())
     root = Path(__file__).parent.parent
-    parts = (path for name in _DECIDES for path in (root / name).rglob("*.py"))
-    for path in sorted([*root.glob("*.py"), *parts]):
+    for path in source_files(DECIDING):
         digest.update(f"{path.relative_to(root)}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -38,7 +38,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -68,6 +68,9 @@ WITH_KERNELS: Final = (
     "simulation",
     "tools",
 )
+
+#: Modules at the root that neither a kernel nor a decision of the engine is made of.
+NO_PART: Final = ("datasets.py", "operations.py", "testing.py")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -488,12 +491,18 @@ def _save(file: Any, key: Any, data: Any) -> None:
     file._save_index(kept)
 
 
+def source_files(packages: Iterable[str]) -> list[Path]:
+    """The files of these packages, and of the modules at the root, but those of `NO_PART`."""
+    root = Path(__file__).parent.parent
+    found = [path for path in root.glob("*.py") if path.name not in NO_PART]
+    return sorted([*found, *(path for name in packages for path in (root / name).rglob("*.py"))])
+
+
 @cache
 def _sources() -> str:
     """A digest of names and contents of the source files that kernels are made of."""
     digest = hashlib.sha256()
     root = Path(__file__).parent.parent
-    packages = (path for name in WITH_KERNELS for path in (root / name).rglob("*.py"))
-    for path in sorted([*root.glob("*.py"), *packages]):
+    for path in source_files(WITH_KERNELS):
         digest.update(f"{path.relative_to(root)} {_digest(path)}\n".encode())
     return digest.hexdigest()

@@ -155,6 +155,9 @@ class BradleyTerry(Valued):
             "group": self._groups[order].tolist(),
         }
 
+    #: As `value_columns` was called here at first.
+    score_columns = value_columns
+
     def labeler_columns(self) -> Columns:
         given = np.bincount(self.data_.labeler, minlength=len(self.data_.labelers))
         return {

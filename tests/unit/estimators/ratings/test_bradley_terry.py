@@ -140,6 +140,7 @@ def test_groups_that_never_meet_are_told() -> None:
 def test_frames() -> None:
     rows = [("a", "b", "x", "a"), ("b", "a", "y", "tie"), ("a", "b", "y", "a")]
     found = BradleyTerry().fit(rows)
+    assert found.score_columns() == found.value_columns()  # the name that it had at first
     frame = found.to_frame("pandas")
     assert frame["thing"].tolist() == ["a", "b"]
     assert frame["wins"].tolist() == [2.5, 0.5]
