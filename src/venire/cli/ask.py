@@ -68,7 +68,7 @@ def ask(
         write_outputs([_output(out, found)])
     given = {f"--{name}": x for name, x in asdict(reading).items() if x != "error"}
     again = _again(labels, given | {"--families": families})
-    screen.show(found.record(), _lines(found, again, gold, out), as_json)
+    screen.show(found.record, _lines(found, again, gold, out), as_json, default=str)
 
 
 def _again(labels: str, given: Mapping[str, Any]) -> str:

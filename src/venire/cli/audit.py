@@ -79,10 +79,10 @@ def audit(
         screen.show(record, _drawn_lines(record, verdicts, out), as_json)
     elif action == "bound":
         report = _bound(read_verdicts(verdicts, called), gold, drawn, sure, ongoing)
-        screen.show(_record(report, ongoing), _lines(report, ongoing), as_json)
+        screen.show(lambda: _record(report, ongoing), _lines(report, ongoing), as_json)
     else:
         found = _guarantee(verdicts, called, gold, (0.95 if right is None else right, sure), out)
-        screen.show(found.record(), guarantee_lines(found), as_json)
+        screen.show(found.record, guarantee_lines(found), as_json)
 
 
 #: The options of each action.

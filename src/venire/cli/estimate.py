@@ -104,7 +104,7 @@ def estimate(
         )
     scores = judged.scores(dict(zip(named, WORTH, strict=False)))
     report = _report(Sample(judged.verdicts, known, scores, chances, asked, named), groups)
-    screen.show(_record(report, asked), _lines(report, asked), as_json)
+    screen.show(lambda: _record(report, asked), _lines(report, asked), as_json)
 
 
 class Report(NamedTuple):

@@ -83,7 +83,8 @@ def panel(
             most=most,
             asked=known.asked,
         )
-    screen.show(report.record(), _lines(report, prices is not None, most), as_json, width=1000)
+    lines = _lines(report, prices is not None, most)
+    screen.show(report.record, lines, as_json, width=1000, default=str)
 
 
 def _lines(report: PanelReport, priced: bool, most: float | None) -> Iterator[str | Table]:

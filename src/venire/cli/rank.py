@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,7 +81,7 @@ def _record(fitted: BradleyTerry, seconds: float) -> dict[str, Any]:
         "spread": fitted.spread_,
         "iterations": fitted.n_iter_,
         "converged": fitted.converged_,
-        "log_likelihood": fitted.log_likelihood_,
+        "log_likelihood": screen.finite(fitted.log_likelihood_),
         "seconds": seconds,
     }
 
@@ -95,8 +94,7 @@ def _lines(fitted: BradleyTerry, record: dict[str, Any]) -> Iterator[str]:
     yield ""
     ended = "converged" if record["converged"] else "stopped before it converged"
     likelihood = record["log_likelihood"]
-    sure = likelihood is not None and isfinite(likelihood)
-    shown = f", log-likelihood {likelihood:,.1f}" if sure else ""
+    shown = "" if likelihood is None else f", log-likelihood {likelihood:,.1f}"
     yield f"fit      {record['iterations']} iterations, {ended}{shown}"
     scores, errors = fitted.scores_, fitted.standard_errors_
     yield from _ends(

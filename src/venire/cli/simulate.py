@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,7 +60,9 @@ def plan(
         weights=_weights(weights),
         max_delay=max_delay or 0,
     )
-    record = asdict(made) | {"kappa_3": made.kappa_3, "large_enough": made.large_enough}
+    values = asdict(made) | {"kappa_3": made.kappa_3, "large_enough": made.large_enough}
+    numbers = {name: x for name, x in values.items() if isinstance(x, float)}
+    record = values | {name: screen.finite(x) for name, x in numbers.items()}
     screen.show(record, made.describe(), as_json)
 
 
@@ -224,7 +226,10 @@ def simulate(
     if certify:
         with screen.bar(1, unit="sweep", last="planning") as progress:
             run.certificate(progress)
-    record = run.summary() | (_certified(run) if certify else {}) | {"seconds": seconds}
+
+    def record() -> dict[str, Any]:
+        return run.summary() | (_certified(run) if certify else {}) | {"seconds": seconds}
+
     screen.show(record, _lines(run, seconds, certify), as_json)
 
 
@@ -402,7 +407,7 @@ def replay(
         plan, asked = replace(plan, gold=known.labels), known.asked
     with screen.bar(1, unit="event", last="comparing") as progress:
         found = what_if(recorded, plan, seeds, truth, simulate_missing, progress, asked)
-    screen.show({"stream": name, **asdict(found)}, _changes(name, found), as_json)
+    screen.show(lambda: {"stream": name, **asdict(found)}, _changes(name, found), as_json)
 
 
 def _budget(text: str | None) -> Budget | None:

@@ -163,8 +163,11 @@ class Buying:
         self._write(done, out, held, order)
         if self.report is not None:
             done.write_report(self.report, [*(guarantee_html(held) if held else ()), *html])
-        record = done.record() | ({"guarantee": held.record()} if held else {}) | dict(more or {})
         promised = ["", *guarantee_lines(held)] if held else []
+
+        def record() -> dict[str, Any]:
+            return done.record() | ({"guarantee": held.record()} if held else {}) | dict(more or {})
+
         screen.show(record, chain(_lines(done), promised), as_json)
 
     def _write(

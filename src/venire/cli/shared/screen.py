@@ -57,14 +57,20 @@ def show_warning(
 
 
 def show(
-    record: Any, lines: Iterable[str | Table], as_json: bool, width: int | None = None
+    record: Any,
+    lines: Iterable[str | Table],
+    as_json: bool,
+    width: int | None = None,
+    default: Callable[[Any], Any] | None = None,
 ) -> None:
     """Print what was found: the record as JSON, or lines and tables for people.
 
-    What is not a finite number is null in JSON.
+    A record that takes work may be a function that makes it. `default` brings what JSON lacks,
+    such as a task that is a date, into a form that it has.
     """
     if as_json:
-        print(json.dumps(_finite(record), indent=2, allow_nan=False, default=str))
+        made = record() if callable(record) else record
+        print(json.dumps(made, indent=2, allow_nan=False, default=default))
         return
     for line in lines:
         if isinstance(line, str):
@@ -76,12 +82,13 @@ def show(
             Console(**plain, soft_wrap=True, width=width).print(line)
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+def finite(value: float | None) -> float | None:
+    """A number for JSON, which has neither infinities nor NaN: None in their place.
+
+    >>> finite(0.5), finite(float("nan")), finite(None)
+    (0.5, None, None)
+    """
+    return float(value) if value is not None and isfinite(value) else None
 
 
 def table(

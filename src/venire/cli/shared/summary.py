@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,7 +73,7 @@ def _numbers(fitted: RobustMean, right: NDArray[np.float64] | None) -> dict[str,
         "iterations": fitted.n_iter_,
         "converged": fitted.converged_,
         "freedom": fitted.freedom_,
-        "alpha_interval": alpha_of(table, "interval"),
+        "alpha_interval": screen.finite(alpha_of(table, "interval")),
         "standard_error": float(np.mean(list(fitted.standard_errors_.values()))),
     }
     if right is not None:
@@ -95,7 +94,7 @@ def _number_lines(fitted: RobustMean, record: dict[str, Any]) -> Iterator[str]:
     yield f"fit      {record['iterations']} iterations, {ended}; {_outliers(record['freedom'])}"
     yield f"values   mean standard error {record['standard_error']:.4g}"
     alpha = record["alpha_interval"]
-    yield f"agreed   Krippendorff's alpha {f'{alpha:.3f}' if isfinite(alpha) else '-'} interval"
+    yield f"agreed   Krippendorff's alpha {'-' if alpha is None else f'{alpha:.3f}'} interval"
     ranked = sorted(fitted.spreads_, key=fitted.spreads_.__getitem__)
     best, worst = ranked[:NAMED], ranked[NAMED:][-NAMED:][::-1]
     for word, who in (("precise", best), ("rough", worst)):
@@ -185,8 +184,8 @@ class Report(NamedTuple):
             "classes": len(table.classes),
             "iterations": int(fitted.n_iter_),
             "converged": bool(fitted.converged_),
-            "log_likelihood": fitted.log_likelihood_,
-            **agreement(fitted),
+            "log_likelihood": screen.finite(fitted.log_likelihood_),
+            **{name: screen.finite(value) for name, value in agreement(fitted).items()},
             **scores(fitted, self.right),
             **related(fitted),
             "seconds": self.seconds,
