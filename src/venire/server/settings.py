@@ -362,7 +362,7 @@ class AlarmRules(BaseModel, extra="forbid", frozen=True, use_attribute_docstring
     mix_shift: Share | None = 0.3
     """The mix of the latest verdicts differs more from that of those before."""
     drift: bool = True
-    """The labels of a labeler changed."""
+    """A labeler labels differently than before."""
     stopped_seconds: Seconds | None = 3600.0
     """A labeler that had labelled gave nothing for longer, while items wait."""
     budget_share: Share | None = 0.1
@@ -632,16 +632,30 @@ class ServiceSettings(BaseModel, extra="forbid", frozen=True):
     """Settings of the service, for all of its streams."""
 
     max_waiting: Annotated[int, Field(ge=1)] = 1000
+    """Requests that may wait for work at once."""
     max_wait_seconds: Seconds = 60.0
+    """The longest that a request waits for work."""
     max_batch: Annotated[int, Field(ge=1)] = 100_000
+    """Items or labels in one request."""
     max_open_items: Annotated[int, Field(ge=1)] = 1_000_000
+    """Open items of a stream; further ones are refused."""
     max_labelers: Annotated[int, Field(ge=1)] = 10_000
+    """Labelers of a stream; nobody joins an open panel beyond them."""
     remember_items: Annotated[int, Field(ge=0)] = 100_000
+    """Items that left of which the engine of a stream keeps what late labels need."""
     archive: Path | None = None
+    """The folder for what the retention of a stream does not keep."""
     snapshot_every: Annotated[int, Field(ge=1)] = 20_000
+    """Events after which the state of a stream is saved anew."""
     allow_private_webhooks: bool = False
-    webhook_attempts: Annotated[int, Field(ge=1, le=50)] = 8
+    """Whether webhooks may go to private networks."""
+    webhook_min_attempts: Annotated[int, Field(ge=1, le=50)] = 8
+    """A message is not dead-lettered before it was tried so often, however long that takes."""
     webhook_retry_seconds: Seconds = RETRIED
+    """How long a failed message is retried before it is dead-lettered."""
     webhook_timeout_seconds: Seconds = 10.0
+    """How long an answer is awaited."""
     webhook_first_delay_seconds: Seconds = 2.0
+    """The wait before the first retry; it doubles with each further one."""
     key_refresh_seconds: Seconds = 2.0
+    """How often keys and sessions are read from the store, where other servers may change them."""

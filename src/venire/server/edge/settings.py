@@ -66,7 +66,7 @@ class ServerSettings(BaseSettings):
     upgrade_copy: bool = True
     """Copy an SQLite store of an earlier schema before it is upgraded."""
     max_body: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE
-    """Maximum bytes in the body of a request."""
+    """Most bytes of any body; many routes allow less."""
     max_batch: Positive = 20_000
     """Maximum items or labels in one request."""
     max_labelers: Positive = 10_000

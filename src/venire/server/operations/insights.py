@@ -34,7 +34,7 @@ from venire.server.messages import (
     view,
 )
 from venire.server.operations import Operations
-from venire.server.reports.alarm_rules import OF_VERDICTS, Finding, Watched, findings, settled
+from venire.server.reports.alarm_rules import OF_VERDICTS, Finding, Watched, cleared, findings
 from venire.server.reports.event_json import (
     alarm_view,
     event_body,
@@ -309,7 +309,7 @@ class AlarmOperations(Operations):
                    for name in sorted(live.labelers.seated - live.trusted)]  # fmt: skip
         measured = insights(live, 0, now), trends, watched
         found = findings(live.settings, *measured)
-        rows = self._alarm_changes(live, found, lambda was: settled(was, live.settings, *measured))
+        rows = self._alarm_changes(live, found, lambda was: cleared(was, live.settings, *measured))
         if rows:
             hooks = [
                 DeliveryRow(
@@ -382,5 +382,5 @@ class AlarmOperations(Operations):
             _log.warning("alarm in stream %r: %s: %s", live.name, rule, message)
         else:
             del live.alarms[rule, subject]
-            _log.warning("no more alarm in stream %r: %s: %s", live.name, rule, message)
+            _log.warning("alarm cleared in stream %r: %s: %s", live.name, rule, message)
         return row

@@ -35,6 +35,7 @@ from venire.server.edge.oidc import WITHIN, Begun, Provider
 from venire.server.edge.peers import all_insights, all_streams
 from venire.server.pages.charts import sparkline
 from venire.server.pages.rendering import as_html, number, payload_of, percent, seconds, times
+from venire.server.reports.alarm_rules import title_of
 
 K = TypeVar("K")
 Schema = Mapping[str, Any]
@@ -173,6 +174,7 @@ class PageRoutes:
         )
         self._templates.filters.update(seconds=seconds, number=number, percent=percent)
         self._templates.filters.update(sparkline=sparkline, times=times, payload=payload_of)
+        self._templates.filters["alarm_title"] = title_of
         self._templates.globals.update(ExitReason=ExitReason, Role=Role)
         self._templates.globals["provider"] = gate.provider
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]

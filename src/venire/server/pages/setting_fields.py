@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from venire.scheduling import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported
+from venire.server.reports.alarm_rules import title_of
 from venire.server.settings import LATER, AlarmRules, DailyBudget, Retention, StreamSettings, Unit
 
 GRADES: Final = ("1", "2", "3", "4", "5")
@@ -143,8 +144,6 @@ LABELS: Final = MappingProxyType(
         "max_overlap": "most labels",
         "deadline_slots": "longest wait",
         "delay_cost": "cost of waiting",
-        "alarms.response_p90_seconds": "slowest tenth",
-        "alarms.oldest_seconds": "longest wait now",
     }
 )
 
@@ -182,14 +181,15 @@ class Field:
         """The name for people.
 
         >>> Field("alarms.kept_share", "number", "0.5").label
-        'kept share'
+        'missed class'
         >>> Field("min_labels", "number", "1").label
         'fewest labels'
         """
         if self.name in LABELS:
             return LABELS[self.name]
-        own = self.name.removeprefix("alarms.").removeprefix("retention.")
-        return own.replace(".", ": ").replace("_", " ")
+        if self.name.startswith("alarms."):
+            return title_of(self.name.removeprefix("alarms."))
+        return self.name.removeprefix("retention.").replace(".", ": ").replace("_", " ")
 
 
 def groups_of(settings: StreamSettings) -> list[tuple[str, list[Field]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from venire.server.admin_messages import TrendsView
@@ -17,6 +18,32 @@ LEAST_CALLED: Final = 10
 
 #: Rules about verdicts, or about what labelers say: hidden from those who judge them.
 OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"})
+
+#: What pages and messages for people call a rule.
+TITLES: Final = MappingProxyType(
+    {
+        "queue": "queue",
+        "oldest_seconds": "oldest item",
+        "response_p90_seconds": "slow verdicts",
+        "accuracy": "estimated accuracy",
+        "error_upper": "error rate",
+        "single_label_share": "single labels",
+        "kept_share": "missed class",
+        "mix_shift": "mix of verdicts",
+        "drift": "changed labeler",
+        "stopped_seconds": "absent labeler",
+        "budget_share": "budget left",
+    }
+)
+
+
+def title_of(rule: str) -> str:
+    """What people call a rule; one that there is no more, by its name.
+
+    >>> title_of("response_p90_seconds"), title_of("late_labels")
+    ('slow verdicts', 'late labels')
+    """
+    return TITLES.get(rule, rule.replace("_", " "))
 
 
 class Finding(NamedTuple):
@@ -125,7 +152,7 @@ def _labelers(
     rules, most = settings.alarms, settings.alarms.stopped_seconds
     for name, labels, drifting, away in labelers:
         if rules.drift and drifting:
-            text = f"the labels of {name} have changed: look at what {name} has said recently"
+            text = f"{name} labels differently than before: look at its recent labels"
             yield Finding("drift", name, 1.0, 0.0, text)
         if most is not None and now.open_items and labels and away > most:
             text = f"{name} has been away for {away:,.0f} s, while {now.open_items:,} items wait"
@@ -142,7 +169,7 @@ def _budget(settings: StreamSettings, now: Insights) -> Iterator[Finding]:
         yield Finding("budget_share", "", left, least, text)
 
 
-def settled(
+def cleared(
     was: Finding,
     settings: StreamSettings,
     now: Insights,
@@ -209,7 +236,7 @@ def _now(was: Finding, value: float | None, queue: int, called: int) -> str:
         "single_label_share": f"{told} of the latest items left after one label",
         "kept_share": f"of {called:,} items that most of their labels call {who}, {told} left so",
         "mix_shift": f"the mix of verdicts differs by {told} from before",
-        "drift": f"the labels of {who} do not change any more",
+        "drift": f"{who} labels as before again",
         "stopped_seconds": f"{who} was here {told} ago",
         "budget_share": f"{told} of the label budget is left",
     }[was.rule]

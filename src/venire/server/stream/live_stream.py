@@ -314,7 +314,7 @@ class LiveStream:
         )
         batch.exits.append(untracked(row))
         said = [(verdict, confidence)] if status == ItemStatus.LEFT else []
-        self._deliver(self.exit_n, "exit", said, batch, moment)
+        self._queue_deliveries(self.exit_n, "exit", said, batch, moment)
         self._route(exit.item, said, batch, moment)
         self.follow_ups.leave(exit)
         self.statistics.history.went(moment.now, status == ItemStatus.LEFT)
@@ -353,7 +353,7 @@ class LiveStream:
             )
         )
         said = [(before, was_sure), (verdict, sure)]
-        self._deliver(self.revision_n, "revision", said, batch, moment)
+        self._queue_deliveries(self.revision_n, "revision", said, batch, moment)
         self.follow_ups.revise(revision)
 
     def _route(self, item: str, said: list[Said], batch: Batch, moment: Moment) -> None:
@@ -377,7 +377,9 @@ class LiveStream:
             if (target in self.hooks if kind == "webhook" else not again)
         ]
 
-    def _deliver(self, n: int, kind: str, said: list[Said], batch: Batch, moment: Moment) -> None:
+    def _queue_deliveries(
+        self, n: int, kind: str, said: list[Said], batch: Batch, moment: Moment
+    ) -> None:
         """Queue an exit or a revision for every webhook; `said` are the verdicts that it tells."""
         wanted = {place for one in said for place in self.settings.places(*one)}
         only = self.settings.routed_hooks

@@ -3,7 +3,7 @@
 A delivery is a row that is written in the same transaction as the exit, so an exit that is on disk
 will be sent even if the server crashes in between; the receiver may see it twice, under the same
 `webhook-id`. After a failure it is retried with exponential backoff and jitter for
-`webhook_retry_seconds` (three days by default), at least `webhook_attempts` times, and is then
+`webhook_retry_seconds` (three days by default), at least `webhook_min_attempts` times, and is then
 dead-lettered; dead letters can be redelivered. The numbers are settings: `webhook_...` in
 `server.settings`, of which `venire serve` has `webhook_retry_hours`.
 
@@ -42,8 +42,32 @@ if TYPE_CHECKING:
 #: The longest backoff between two attempts, in seconds; `MAX_RETRY_AFTER` is what may be asked for.
 MAX_BACKOFF: Final = 3600.0
 
+#: Concurrent messages to one webhook, and to all of them.
+MAX_PER_WEBHOOK, MAX_CONCURRENT = 4, 200
+
+#: Seconds between two polls for due deliveries.
+POLL_SECONDS = 1.0
+
+#: The longest pause of a failing webhook in seconds, unless Retry-After asks for more.
+MAX_PAUSE: Final = 60.0
+
+#: How many pending deliveries of a webhook are read at once, the most overdue first.
+PENDING_PAGE: Final = 1000
+
+#: A time at which every pending delivery is due. All are read: `Deliveries` keeps on the monotonic
+#: clock when each is to be sent.
+ANY_TIME: Final = 1e15
+
+#: What stands before the number of an exit, a revision or an alarm in the id of its message.
+_ID_LETTERS: Final = {"exit": "", "revision": "r", "alarm": "a"}
+
+#: A message: its webhook, its kind, and the number of the exit, revision or alarm.
+Key: TypeAlias = tuple[str, str, int]
+
 #: Client errors that concern the receiver as a whole rather than the message.
 _UNWELL: Final = frozenset({408, 425, 429})
+
+_log = logging.getLogger("venire.service")
 
 
 class Failure(NamedTuple):
@@ -114,31 +138,6 @@ def wait_of(row: DeliveryRow, now: float) -> float:
     if row.attempt == 0 or not math.isfinite(row.next_at):
         return 0.0
     return min(max(row.next_at - now, 0.0), MAX_RETRY_AFTER)
-
-
-#: Concurrent messages to one webhook, and to all of them.
-MAX_PER_WEBHOOK, MAX_CONCURRENT = 4, 200
-
-#: Seconds between two polls for due deliveries.
-POLL_SECONDS = 1.0
-
-#: The longest pause of a failing webhook in seconds, unless Retry-After asks for more.
-MAX_PAUSE: Final = 60.0
-
-#: How many pending deliveries of a webhook are read at once, the most overdue first.
-PENDING_PAGE: Final = 1000
-
-#: A time at which every pending delivery is due. All are read: `Deliveries` keeps on the monotonic
-#: clock when each is to be sent.
-ANY_TIME: Final = 1e15
-
-#: What stands before the number of an exit, a revision or an alarm in the id of its message.
-_ID_LETTERS: Final = {"exit": "", "revision": "r", "alarm": "a"}
-
-#: A message: its webhook, its kind, and the number of the exit, revision or alarm.
-Key: TypeAlias = tuple[str, str, int]
-
-_log = logging.getLogger("venire.service")
 
 
 class Deliveries:
@@ -300,7 +299,7 @@ class Deliveries:
             failure.why,
             pause,
             clock.wall(),
-            attempts=settings.webhook_attempts,
+            attempts=settings.webhook_min_attempts,
             seconds=settings.webhook_retry_seconds,
         )
         if row.status == DeliveryStatus.PENDING:

@@ -13,6 +13,7 @@ from venire.errors import FetchError
 from venire.server.admin_messages import AlarmView
 from venire.server.clock import Clock
 from venire.server.messages import ExitView, RevisionView
+from venire.server.reports.alarm_rules import title_of
 from venire.server.settings import ServiceSettings
 from venire.server.store import WebhookRow
 from venire.tools.http import retry_after
@@ -153,14 +154,13 @@ def text_of(stream: str, about: ExitView | RevisionView | AlarmView | None) -> s
 
     >>> alarm = AlarmView(1, 0.0, "queue", None, False, 0.0, 500.0, "0 open items, back below 500")
     >>> text_of("posts", alarm)
-    'posts: the alarm queue is over: 0 open items, back below 500'
+    'posts: alarm queue cleared: 0 open items, back below 500'
     """
     if about is None:
         return f"{stream}: this is a test of the webhook, and it works"
     if isinstance(about, AlarmView):
-        rule = about.rule.replace("_", " ")
-        of = f"alarm {rule}" if about.raised else f"the alarm {rule} is over"
-        return f"{stream}: {of}: {about.message}"
+        alarm = f"alarm {title_of(about.rule)}{'' if about.raised else ' cleared'}"
+        return f"{stream}: {alarm}: {about.message}"
     if isinstance(about, RevisionView):
         return f"{stream}: the verdict on {about.item} is now {about.verdict}, not {about.before}"
     return f"{stream}: {about.item} left as {about.verdict}"

@@ -15,7 +15,7 @@ from venire.model import StreamStatus
 from venire.server.admin_messages import Mix, TrendsView
 from venire.server.edge.blind import Blind
 from venire.server.messages import GoldIn, Insights
-from venire.server.reports.alarm_rules import Finding, Watched, findings, settled
+from venire.server.reports.alarm_rules import Finding, Watched, cleared, findings
 from venire.server.reports.trends import trends_over
 from venire.server.settings import AlarmRules, StreamSettings
 from venire.server.store import Exited, LabelRow
@@ -73,19 +73,19 @@ def test_what_is_cleared_says_what_is_so_now(
 ) -> None:
     was = Finding(rule, "ann" if rule in ("drift", "stopped_seconds") else "a", 9.0, 8.0, "was")
     settings = StreamSettings(classes=("a", "b"), alarms=AlarmRules(**limit))
-    now = settled(was, settings, CALM, FINE, [ANN])
+    now = cleared(was, settings, CALM, FINE, [ANN])
     assert now.message not in ("was", "")
     assert rule == "drift" or any(x in now.message for x in ("back ", "within the limit"))
     off = AlarmRules.model_validate({rule: False if rule == "drift" else None})
-    none = settled(was, StreamSettings(classes=("a", "b"), alarms=off), CALM, FINE, [ANN])
+    none = cleared(was, StreamSettings(classes=("a", "b"), alarms=off), CALM, FINE, [ANN])
     assert none.message == "this rule is off now"
-    assert settled(was, settings, CALM, replace(FINE, mix={}), []).message
+    assert cleared(was, settings, CALM, replace(FINE, mix={}), []).message
 
 
 def test_an_empty_queue_is_back_below_its_limit() -> None:
     settings = StreamSettings(classes=("a", "b"), alarms=AlarmRules(queue=500))
     was = Finding("queue", "", 1500, 500, "1,500 items are open, more than 500")
-    now = settled(was, settings, replace(CALM, open_items=0), FINE, [])
+    now = cleared(was, settings, replace(CALM, open_items=0), FINE, [])
     assert (now.message, now.value) == ("0 open items, back below 500", 0)
 
 

@@ -52,7 +52,8 @@ def _version(path: Path, version: str) -> None:
 class TestVersions:
     def test_every_older_version_has_its_file(self) -> None:
         files = sorted(path.stem for path in DATA.glob("schema-*.db"))
-        assert files == [f"schema-{n:04}" for n in range(1, int(migrations.HEAD))]
+        wanted = [f"schema-{n:04}" for n in range(1, int(migrations.HEAD))]
+        assert files == wanted, "python -m tests.store.older makes what is missing"
 
     @pytest.mark.parametrize("old", sorted(DATA.glob("schema-*.db")), ids=lambda path: path.stem)
     def test_an_older_store_is_upgraded_and_kept(self, old: Path, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ async def logged(b: Bench) -> AsyncIterator[EventView]:
 
 @running
 async def test_a_revision_is_sent_signed_and_can_be_sent_again() -> None:
-    soon = LOCAL.model_copy(update={"webhook_attempts": 5, "webhook_retry_seconds": 1.0})
+    soon = LOCAL.model_copy(update={"webhook_min_attempts": 5, "webhook_retry_seconds": 1.0})
     async with receiver() as r, bench(server=soon, **SETTINGS) as b:
         hook = await b.service.webhooks.add("posts", r.url)
         assert hook.secret is not None

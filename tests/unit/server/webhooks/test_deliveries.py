@@ -167,7 +167,7 @@ async def test_a_failure_is_retried_later_and_a_redirect_is_a_failure() -> None:
 
 @running
 async def test_what_fails_too_often_is_dead_and_can_be_sent_again() -> None:
-    few = LOCAL.model_copy(update={"webhook_attempts": 5, "webhook_retry_seconds": 10.0})
+    few = LOCAL.model_copy(update={"webhook_min_attempts": 5, "webhook_retry_seconds": 10.0})
     async with receiver() as r, bench(server=few, policy="fixed-overlap:1") as b:
         hook = await b.service.webhooks.add("posts", r.url)
         r.answers = [500] * 5
@@ -279,7 +279,7 @@ async def test_retry_after_is_honoured_also_after_a_restart(date: bool) -> None:
 async def test_failures_and_dead_letters_are_logged_and_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    few = LOCAL.model_copy(update={"webhook_attempts": 3, "webhook_retry_seconds": 10.0})
+    few = LOCAL.model_copy(update={"webhook_min_attempts": 3, "webhook_retry_seconds": 10.0})
     caplog.set_level(logging.INFO, "venire.service")
     async with receiver() as r, bench(server=few, policy="fixed-overlap:1") as b:
         hook = await b.service.webhooks.add("posts", r.url)
