@@ -29,7 +29,7 @@ def main() -> None:
                 patch.multiple(migrations, MIGRATIONS=known, HEAD=f"{n:04}"),
                 create_engine(f"sqlite:///{path}").begin() as connection,
             ):
-                migrations.upgrade(connection)
+                migrations.upgrade(connection, str(path))
             sys.stdout.write(f"{path} is made: add it to the commit\n")
 
 
