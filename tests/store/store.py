@@ -435,19 +435,9 @@ class MemoryStorage(MemoryHistory):
         found = self._sorted(self.tables.webhooks, lambda row: stream in (None, row.stream))
         return sorted(found, key=lambda row: (row.created_at, row.id))
 
-    def due_deliveries(
-        self, webhook: str, now: float, limit: int | None = None
-    ) -> list[DeliveryRow]:
-        """Deliveries whose time has come."""
-
-        def due(row: DeliveryRow) -> bool:
-            return (
-                row.status == DeliveryStatus.PENDING
-                and row.next_at <= now
-                and row.webhook == webhook
-            )
-
-        found = self._sorted(self.tables.deliveries, due)
+    def pending_deliveries(self, webhook: str, limit: int | None = None) -> list[DeliveryRow]:
+        """Deliveries that are not done, nor given up."""
+        found = self.deliveries(webhook, DeliveryStatus.PENDING)
         return sorted(found, key=lambda row: (row.next_at, row.exit_n, row.kind))[:limit]
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:

@@ -159,8 +159,3 @@ class Service(
         webhooks = await self.webhooks.tallies(self.patience)
         outages, queued = runtime.health.seconds(), runtime.writer.waiting
         return Condition(outages, self.stats, queued, sizes, webhooks)
-
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for work."""
-        return self.runtime.waiting

@@ -44,7 +44,7 @@ async def until(true: Callable[[], bool]) -> None:
 
 async def asleep(count: int, b: Bench) -> None:
     """Let so many who ask come to wait."""
-    await until(lambda: b.service.waiting == count)
+    await until(lambda: b.service.runtime.waiting == count)
 
 
 def settings_of(**changes: Any) -> StreamSettings:

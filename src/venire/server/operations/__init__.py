@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from venire.errors import TooMuch
+
 if TYPE_CHECKING:
     from venire.server.reports.skill_report import ReviewQuestions, Skills
     from venire.server.reports.trends import Trends
@@ -19,3 +21,8 @@ class Operations:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime, self.settings = runtime, runtime.settings
+
+    def _check_batch(self, count: int, noun: str) -> None:
+        most = self.settings.max_batch
+        if count > most:
+            raise TooMuch(f"got {count:,} {noun} in one request, expected at most {most:,}")

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from venire.audits.intervals import check_level
-from venire.errors import Archived, Conflict, InputError, NotFound, StateError, TooMuch
+from venire.errors import Archived, Conflict, InputError, NotFound, StateError
 from venire.model import ItemStatus, Verdict
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import (
@@ -107,9 +107,8 @@ class GoldOperations(Operations):
         The verdict of an item that has left becomes the gold, as a revision. Other gold for the
         same item is refused, or with `correct` takes the place of what was said before.
         """
-        runtime, most = self.runtime, self.runtime.settings.max_batch
-        if len(rows) > most:
-            raise TooMuch(f"got {len(rows):,} in one request, expected at most {most:,}")
+        runtime = self.runtime
+        self._check_batch(len(rows), "gold labels")
         outcomes: list[Outcome] = []
         commits: list[asyncio.Future[None]] = []
         async with self._lock(stream):
@@ -124,7 +123,7 @@ class GoldOperations(Operations):
         return outcomes
 
     async def _answer_gold(
-        self, stream: str, lease: HeldLease, expired: bool, said: str, key: str | None
+        self, stream: str, lease: HeldLease, ended: bool, said: str, key: str | None
     ) -> Answer:
         """A trusted labeler's answer to an audit that it was leased, or to what it was asked."""
         row, who = GoldIn(lease.item, said), Actor(lease.labeler, key)
@@ -134,7 +133,7 @@ class GoldOperations(Operations):
             source = "audit" if lease.item in live.checks.verdicts else "asked"
             outcome = take_gold(live, [row], known, source, who, batch, moment)[0]
             await self._check_taken(outcome)
-            made = answer_audit(live, lease, said, expired, known.gold, batch, moment)
+            made = answer_audit(live, lease, said, ended, known.gold, batch, moment)
             await self.runtime.commit(live, batch)
         return made
 
@@ -338,9 +337,9 @@ class ReviewOperations(Operations):
         found: list[ReviewItem] = []
         for row in rows:
             place = row.confidence or 0.0, row.exit_n or 0
-            item = _review_item(row, said[row.id], verdicts[row.id])
             if proven is not None and proven.marks(row.exit_n, row.confidence):
                 continue
+            item = _review_item(row, said[row.id], verdicts[row.id])
             if row.id not in live.follow_ups.latest and kind in (None, item.kind):
                 found.append(item)
             if len(found) == limit:
@@ -390,7 +389,7 @@ def _review_item(row: ItemRow, said: _Said, verdict: Verdict) -> ReviewItem:
     )
 
 
-#: The most confidence that is asked for if nobody says how much.
+#: The highest confidence asked for by default.
 SUREST: Final = 0.99
 
 

@@ -77,7 +77,7 @@ def erased_upto(stream: str) -> str:
     return f"payloads-erased:{stream}"
 
 
-class Stopped(Exception):
+class ServiceStopping(Exception):
     """The service stops."""
 
 
@@ -97,10 +97,10 @@ class HistoryOperations(Operations):
             for live in self.runtime.loaded():
                 try:
                     await self.keep_history(live.name)
-                except (StoreDown, Stopped):
+                except (StoreDown, ServiceStopping):
                     pass  # at the next round
                 except (VenireError, OSError) as error:
-                    _log.error("the history of stream %r is not archived: %s", live.name, error)
+                    _log.error("the retention of stream %r cannot be kept: %s", live.name, error)
 
     async def keep_history(self, stream: str) -> None:
         """Erase, archive and delete what the stream's retention does not keep; one at a time."""
@@ -158,7 +158,7 @@ class HistoryOperations(Operations):
             if planned is None:
                 return
             made = await asyncio.to_thread(write_segment, storage, planned, archive, check)
-            live = await runtime.live_stream(stream)
+            await runtime.live_stream(stream)  # unless it was deleted meanwhile
             changes = await runtime.read(registering, storage, made)
             details = {"segment": made.n, "events": made.next_event, "exits": made.exits}
             action = "history.archive" if made.name else "history.delete"
@@ -167,7 +167,8 @@ class HistoryOperations(Operations):
             live = await runtime.live_stream(stream)
             live.segment = made
             await self._drop_archived(stream)
-            _log.info("stream %r: segment %d of its history is archived", stream, made.n)
+            done = "archived" if made.name else "deleted"
+            _log.info("stream %r: segment %d of its history is %s", stream, made.n, done)
 
     async def _drop_archived(self, stream: str) -> None:
         """Drop the rows that are in the last segment, a few at a time."""
@@ -196,7 +197,7 @@ class HistoryOperations(Operations):
 
     def _check_running(self) -> None:
         if not self.runtime.running:
-            raise Stopped
+            raise ServiceStopping
 
 
 def _left_before(time: float, row: ItemRow) -> bool:
@@ -251,7 +252,7 @@ class DeletionOperations(HistoryOperations, AlarmOperations, LabelerOperations):
                 size = await self._erase_archived(stream, item, actor)
             elif row.digest != ERASED:
                 size = len(row.payload.encode())
-                told = await runtime.read(_notes_of, runtime.storage, stream, item)
+                told = await runtime.read(_note_erasures, runtime.storage, stream, item)
                 await self._erase(await runtime.live_stream(stream), row, told, actor)
         again = (await runtime.live_stream(stream)).follow_ups.latest.get(item)
         if again is not None:  # it was sent back, and holds the same
@@ -281,7 +282,7 @@ class DeletionOperations(HistoryOperations, AlarmOperations, LabelerOperations):
             return 0
         size = len(found.item.payload.encode())
         changes = await runtime.read(erase_archived, runtime.storage, stream, item, archive)
-        changes += await runtime.read(_notes_of, runtime.storage, stream, item)
+        changes += await runtime.read(_note_erasures, runtime.storage, stream, item)
         wall = runtime.clock.wall()
         entry = audit_row(actor, wall, "item.erase", stream, item, bytes=size, archived=True)
         await runtime.write([*changes, Insert([entry])])
@@ -363,8 +364,8 @@ class DeletionOperations(HistoryOperations, AlarmOperations, LabelerOperations):
         return False
 
 
-def _notes_of(storage: Storage, stream: str, item: str) -> list[Change]:
-    """What takes the notes on an item out of the audit trail."""
+def _note_erasures(storage: Storage, stream: str, item: str) -> list[Change]:
+    """The changes that erase the notes on an item from the audit trail."""
     found: list[Change] = []
     for row in storage.all_audit(stream):
         if row.subject == item and row.action in ("item.review", "item.send_back", "gold.correct"):

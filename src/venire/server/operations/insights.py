@@ -289,7 +289,7 @@ class AlarmOperations(Operations):
     async def alarms(self, stream: str, after: int | None = None, limit: int = 100) -> AlarmsView:
         """The alarms that are on, and what was raised and cleared after number `after`.
 
-        Without a number it is the latest that was.
+        Without `after`, the latest `limit` of them.
         """
         live = await self.runtime.live_stream(stream)
         after = max(0, live.alarm_n - limit) if after is None else after

@@ -167,14 +167,12 @@ class ItemOperations(Operations):
     async def payloads(self, stream: str, items: Sequence[str]) -> dict[str, Any]:
         """The payloads of some items, by id; those of unknown items are left out."""
         await self.runtime.live_stream(stream)
-        await self.runtime.flush()
-        read = self.runtime.storage.item
+        read = self.runtime.storage.payloads
 
-        def rows() -> dict[str, Any]:
-            found = {item: read(stream, item) for item in items}
-            return {item: json.loads(row.payload) for item, row in found.items() if row}
+        def parsed() -> dict[str, Any]:
+            return {item: json.loads(payload) for item, payload in read(stream, items).items()}
 
-        return await self.runtime.read(rows)
+        return await self.runtime.read_committed(parsed)
 
     async def explain(self, stream: str, item: str, believes: bool = False) -> Explanation:
         """Why the item was assigned to whom, and why it left; recomputed from the log."""

@@ -243,7 +243,7 @@ class NoteOperations(LabellingOperations):
         """
         found = await self._find_lease(hashed(token), labeler)
         if isinstance(found, Answer):
-            raise StateError("the item is already labelled: it is too late to be unsure of it")
+            raise StateError("the item is already labelled: it is too late to answer 'not sure'")
         live, lease, ended = found
         async with self._noting:
             known = await self._noted(live.name, lease.item, lease.labeler, NoteKind.UNSURE)

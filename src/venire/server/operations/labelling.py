@@ -198,11 +198,11 @@ class LabellingOperations(GoldOperations):
         the lease began: the item may have waited behind another. `confidence`, from 0 to 1, is how
         sure the labeler is; what that is worth is learned. `rationale` is why it says so.
         """
-        runtime, token = self.runtime, hashed(token)
+        runtime, token_hash = self.runtime, hashed(token)
         await runtime.ready()
-        first = runtime.lease_index.answers.get(token)
+        first = runtime.lease_index.answers.get(token_hash)
         if first is None:
-            found = await self._find_lease(token, labeler)
+            found = await self._find_lease(token_hash, labeler)
             if not isinstance(found, Answer):
                 why, lease = rationale_of(rationale), found[1]
                 row = Row(lease.item, lease.labeler, said, confidence, why)
@@ -216,15 +216,15 @@ class LabellingOperations(GoldOperations):
         self,
         live: LiveStream,
         lease: HeldLease,
-        expired: bool,
+        ended: bool,
         row: Row,
         key: str | None,
         seconds: float | None,
     ) -> Answer:
         if lease.labeler in live.trusted and lease.item not in live.open:
-            return await self._answer_gold(live.name, lease, expired, row.said, key)
+            return await self._answer_gold(live.name, lease, ended, row.said, key)
         if lease.again is not None:
-            return await self._answer_again(live, lease, expired, row, key, seconds)
+            return await self._answer_again(live, lease, ended, row, key, seconds)
         runtime, known = self.runtime, Known()
         if unknown_rows(live, [row], known):
             known = await self._ask_store(live.name, [row])
@@ -234,10 +234,10 @@ class LabellingOperations(GoldOperations):
         await self._check_taken(outcome)
         batch, moment = Batch(key), runtime.moment()
         if outcome is EXISTS:  # it was sent without the lease
-            made = answer_existing(live, lease, row.said, expired, batch, moment)
+            made = answer_existing(live, lease, row.said, ended, batch, moment)
         else:
             kept = kept_row(live, row, known)
-            made = answer(live, lease, kept, batch, moment, expired, seconds)
+            made = answer(live, lease, kept, batch, moment, ended, seconds)
         await runtime.commit(live, batch)
         return made
 
@@ -245,7 +245,7 @@ class LabellingOperations(GoldOperations):
         self,
         live: LiveStream,
         lease: HeldLease,
-        expired: bool,
+        ended: bool,
         row: Row,
         key: str | None,
         seconds: float | None,
@@ -266,33 +266,33 @@ class LabellingOperations(GoldOperations):
             )
         batch, moment = Batch(key), runtime.moment()
         if first is None:
-            made = answer_again(live, lease, row, batch, moment, expired, seconds)
+            made = answer_again(live, lease, row, batch, moment, ended, seconds)
         else:
-            made = answer_existing(live, lease, said, expired, batch, moment)
+            made = answer_existing(live, lease, said, ended, batch, moment)
         await runtime.commit(live, batch)
         return made
 
     async def _find_lease(
-        self, key: str, labeler: str | None
+        self, token_hash: str, labeler: str | None
     ) -> tuple[LiveStream, HeldLease, bool] | Answer:
         """A lease by the hash of its token, and whether it has ended; or its answer."""
         runtime = self.runtime
         for _ in range(2):
             await runtime.ready()
-            name = runtime.lease_index.streams.get(key)
+            name = runtime.lease_index.streams.get(token_hash)
             if name is not None:
                 live = await runtime.writable(name)
-                held = live.leases.get(key)
+                held = live.leases.get(token_hash)
                 if held is not None:
                     _check_owner(held.labeler, labeler)
                     return live, held, False
-            if key in runtime.lease_index.answers:
-                return runtime.lease_index.answers[key]
-            if key in runtime.lease_index.lapsed:
-                name, held = runtime.lease_index.lapsed[key]
+            if token_hash in runtime.lease_index.answers:
+                return runtime.lease_index.answers[token_hash]
+            if token_hash in runtime.lease_index.lapsed:
+                name, held = runtime.lease_index.lapsed[token_hash]
                 _check_owner(held.labeler, labeler)
                 return await runtime.writable(name), held, True
-            row = await runtime.read_committed(runtime.storage.lease, key)
+            row = await runtime.read_committed(runtime.storage.lease, token_hash)
             if row is None:
                 raise NotFound("assignment", None, "this token is unknown")
             _check_owner(row.labeler, labeler)
@@ -301,7 +301,15 @@ class LabellingOperations(GoldOperations):
             live = await runtime.writable(row.stream)
             if row.status != LeaseStatus.OPEN:
                 over = HeldLease(
-                    key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False, row.again
+                    token_hash=token_hash,
+                    item=row.item,
+                    labeler=row.labeler,
+                    given_at=row.given_at,
+                    given=None,
+                    ttl=row.ttl,
+                    end=0.0,
+                    of_open=False,
+                    again=row.again,
                 )
                 return live, over, True
         raise StoreDown("the stream was reloaded meanwhile: try again")
@@ -332,9 +340,9 @@ class LabellingOperations(GoldOperations):
         found = await self._find_lease(hashed(token), labeler)
         if isinstance(found, Answer):
             raise StateError("the item is already labelled: there is nothing to release")
-        live, lease, expired = found
+        live, lease, ended = found
         batch = Batch(key)
-        if not expired:
+        if not ended:
             moment = self.runtime.moment()
             live.labelers.touch(lease.labeler, moment.now)
             grants.give_back(live, lease, LeaseStatus.RELEASED, bar, batch, moment)
@@ -350,9 +358,7 @@ class LabellingOperations(GoldOperations):
         """
         runtime, live = self.runtime, await self.runtime.writable(stream)
         key = Actor.of(actor).key
-        if len(labels) > self.settings.max_batch:
-            most = self.settings.max_batch
-            raise TooMuch(f"got {len(labels):,} labels in one request, expected at most {most:,}")
+        self._check_batch(len(labels), "labels")
         rows: list[Row] = await runtime.threads.scan(len(labels) > CHUNK, _checked, labels)
         live, known = await self._look_up(live, rows, Known())
         given = await self._given(live, rows) if own else None
@@ -380,8 +386,8 @@ class LabellingOperations(GoldOperations):
         live, known = await self._look_up(live, rows, Known())
         outcome = classify(live, rows[0], known)
         if outcome is EXISTS or outcome.code == "changed":
-            why = f"labeler {labeler!r} already labelled item {item!r}: it is too late to be unsure"
-            return Outcome("refused", "changed", why)
+            why = f"labeler {labeler!r} already labelled item {item!r}"
+            return Outcome("refused", "changed", f"{why}: it is too late to answer 'not sure'")
         if own and not live.settings.unasked_labels and not await self._given(live, rows):
             return Outcome("refused", "not_given", f"item {item!r} was not assigned to {labeler!r}")
         return outcome if outcome.status == "refused" else None

@@ -80,7 +80,7 @@ def check_routes(
             )
         if path[-1] not in graph and len(path) == 2:
             raise InputError(
-                f"routes names the stream {path[-1]!r}, and there is none: create it first"
+                f"routes names the stream {path[-1]!r}, which does not exist: create it first"
             )
         if path[-1] not in seen:
             seen.add(path[-1])

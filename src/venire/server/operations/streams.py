@@ -209,7 +209,8 @@ class StreamOperations(Operations):
     ) -> StreamView:
         """Change some of the settings of a running stream; each change is a new version.
 
-        `changes` may follow from the settings of now. The audit trail has it as `action`.
+        `changes` may be a function of the current settings. The audit trail records `action` and
+        `subject`.
         """
         runtime, live = self.runtime, await self.runtime.writable(name)
         new = _new_settings(live, changes)
@@ -337,7 +338,7 @@ class StreamOperations(Operations):
         """Add items; idempotent for the same id and content, `Conflict` for other content."""
         runtime, key = self.runtime, Actor.of(actor).key
         await runtime.writable(stream)
-        self._limit(len(items))
+        self._check_batch(len(items), "items")
         much = len(items) > CHUNK or any(is_large(item.payload) for item in items)
         sent = await runtime.threads.scan(much, contents, items)
         known = await runtime.read(known_contents, runtime.storage, stream, list(sent))
@@ -373,10 +374,6 @@ class StreamOperations(Operations):
                 f"{most:,} open items",
                 retry_after=10,
             )
-
-    def _limit(self, count: int) -> None:
-        if count > self.settings.max_batch:
-            raise TooMuch(f"got {count:,} items, expected at most {self.settings.max_batch:,}")
 
     async def withdraw(self, stream: str, item: str, actor: Actor | str = PROGRAM) -> ItemView:
         """Withdraw an item without a verdict; idempotent."""
@@ -414,8 +411,9 @@ def _settings_row(live: LiveStream, actor: Actor | str, at: float) -> Insert:
 def _archived(storage: Storage, rows: Sequence[StreamRow]) -> list[ArchivedStream]:
     return [
         ArchivedStream(row.name, row.created_at, row.archived_at, counts.exits, counts.labels)
-        for row, counts in ((row, storage.counts(row.name)) for row in rows if row.archived_at)
+        for row in rows
         if row.archived_at is not None
+        for counts in [storage.counts(row.name)]
     ]
 
 

@@ -80,7 +80,7 @@ SAME: Final = 1e-6
 
 
 class Stopped(Exception):
-    """The caller was cancelled, or a limit is reached."""
+    """The caller was cancelled, a limit is reached, or the time is over."""
 
 
 class AssignmentSearch:

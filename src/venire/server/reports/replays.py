@@ -21,6 +21,7 @@ from venire.panels import Estimate, PanelMember, PanelReport, panel_report
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.server.admin_messages import Compared, Measured, PanelMemberView, PanelView, WhatIfView
 from venire.server.messages import view
+from venire.server.reports.explain import Stopped
 from venire.server.settings import of_body
 from venire.server.store import Storage, decode
 from venire.server.store.log import SlotParts
@@ -36,10 +37,6 @@ T = TypeVar("T")
 #: The most events to replay, from the first on, and the most seconds that it may take.
 MOST_EVENTS: Final = 100_000
 MAX_SECONDS: Final = 60.0
-
-
-class Stopped(Exception):
-    """The caller was cancelled, or the time is over."""
 
 
 async def _bounded(runtime: Runtime, work: Callable[[Callable[..., None]], T], refusal: str) -> T:

@@ -51,12 +51,9 @@ POLL_SECONDS = 1.0
 #: The longest pause of a failing webhook in seconds, unless Retry-After asks for more.
 MAX_PAUSE: Final = 60.0
 
-#: How many pending deliveries of a webhook are read at once, the most overdue first.
+#: How many pending deliveries of a webhook are read at once, the earliest due first. Those that are
+#: not due yet are read too: `Deliveries` keeps on the monotonic clock when each is to be sent.
 PENDING_PAGE: Final = 1000
-
-#: A time at which every pending delivery is due. All are read: `Deliveries` keeps on the monotonic
-#: clock when each is to be sent.
-ANY_TIME: Final = 1e15
 
 #: What stands before the number of an exit, a revision or an alarm in the id of its message.
 _ID_LETTERS: Final = {"exit": "", "revision": "r", "alarm": "a"}
@@ -210,7 +207,7 @@ class Deliveries:
             return
         self._attempted.clear()
         rows = await self._runtime.read(
-            self._runtime.storage.due_deliveries, hook, ANY_TIME, PENDING_PAGE
+            self._runtime.storage.pending_deliveries, hook, PENDING_PAGE
         )
         now, wall = self._runtime.clock.monotonic(), self._runtime.clock.wall()
         for row in rows:

@@ -156,7 +156,7 @@ async def test_loops_and_what_there_is_not_are_refused_when_the_setting_is_made(
             ("posts", "circle, posts > posts"),
             ("b", "circle, posts > b > posts"),
             ("c", "circle, posts > c > b > posts"),
-            ("nothing", "names the stream 'nothing', and there is none"),
+            ("nothing", "names the stream 'nothing', which does not exist"),
         ):
             with pytest.raises(InputError, match=why):
                 await change("posts", {"routes": [{"stream": target}]}, "me")

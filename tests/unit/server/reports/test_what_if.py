@@ -14,6 +14,7 @@ from venire import Budget, Plan, what_if
 from venire.errors import InputError, NotFound, StateError, TooMuch, UnknownName
 from venire.server.messages import GoldIn
 from venire.server.reports import replays as report
+from venire.server.reports.explain import Stopped
 from venire.server.stream import background
 
 PANEL = [
@@ -114,7 +115,7 @@ async def test_it_stops_with_its_caller_and_explanations_do_not_wait(
         try:
             progress(1000)
             return real(storage, stream, progress, most)
-        except report.Stopped:
+        except Stopped:
             ended.set()
             raise
 

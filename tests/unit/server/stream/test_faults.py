@@ -68,7 +68,7 @@ async def test_whoever_is_offered_what_cannot_be_written_waits_on() -> None:
             await b.add("p1")
         storage.down, storage.lag = False, 0.0
         await recovered(b)
-        assert [ask.done(), b.service.waiting] == [False, 1]
+        assert [ask.done(), b.service.runtime.waiting] == [False, 1]
         await b.add("p1")
         lease = await ask
         assert isinstance(lease, Lease)

@@ -30,7 +30,7 @@ async def test_arrivals_wake_those_who_wait_the_longest_first() -> None:
             await asyncio.sleep(0.01)
         await asyncio.gather(*asks)
         assert order == [("cec", "p1"), ("ann", "p2"), ("bob", "p3")]
-        assert b.service.waiting == 0
+        assert b.service.runtime.waiting == 0
 
 
 @running
@@ -112,7 +112,7 @@ async def test_the_number_of_those_who_wait_is_bounded() -> None:
         for ask in asks:
             ask.cancel()
         await asyncio.gather(*asks, return_exceptions=True)
-        assert b.service.waiting == 0
+        assert b.service.runtime.waiting == 0
 
 
 @running

@@ -482,16 +482,16 @@ async def test_a_webhook_may_be_removed_while_it_is_looked_at(
     async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
         hook = await b.service.webhooks.add("posts", r.url)
         await one_exit(b, "p1")
-        due = b.storage.due_deliveries
+        pending = b.storage.pending_deliveries
 
         def slow(*args: Any) -> list[DeliveryRow]:
             asyncio.run_coroutine_threadsafe(
                 b.service.webhooks.remove("posts", hook.id), loop
             ).result()
-            return due(*args)
+            return pending(*args)
 
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(b.storage, "due_deliveries", slow)
+        monkeypatch.setattr(b.storage, "pending_deliveries", slow)
         assert await b.service.webhooks.deliveries.send_due() == []
         assert r.got == []
 

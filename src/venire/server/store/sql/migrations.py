@@ -46,12 +46,12 @@ def version_of(connection: Connection) -> str | None:
     return None
 
 
-def check_version(version: str | None, url: str) -> bool:
+def needs_upgrade(version: str | None, url: str) -> bool:
     """Whether the store is to be upgraded first; one of a newer version is refused.
 
-    >>> check_version(HEAD, "sqlite:///venire.db")
+    >>> needs_upgrade(HEAD, "sqlite:///venire.db")
     False
-    >>> check_version("0001", "sqlite:///venire.db")
+    >>> needs_upgrade("0001", "sqlite:///venire.db")
     True
     """
     if version is not None and version > HEAD:
@@ -68,7 +68,7 @@ def upgrade(connection: Connection, url: str) -> None:
     from alembic.operations import Operations
 
     before = version_of(connection)
-    if not check_version(before, url):  # somebody else has made it meanwhile
+    if not needs_upgrade(before, url):  # somebody else has made it meanwhile
         return
     if before is not None:
         LOG.info("the store is upgraded from schema %s to %s", before, HEAD)

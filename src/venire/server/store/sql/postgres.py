@@ -145,7 +145,7 @@ class PostgresStorage(Storage):
         """See that no newer version has upgraded the store before this one had it."""
         asked = f"SELECT version_num FROM {migrations.VERSION_TABLE}".encode()
         if (found := connection.execute(asked).fetchone()) is not None:
-            migrations.check_version(found[0], self.url)
+            migrations.needs_upgrade(found[0], self.url)
 
     def _in_use(self) -> StoreInUse:
         return StoreInUse(
@@ -178,7 +178,7 @@ class PostgresStorage(Storage):
         """Make the store, or upgrade it while no server has it."""
         with self._engine.begin() as connection:
             version = migrations.version_of(connection)
-            if not migrations.check_version(version, self.url):
+            if not migrations.needs_upgrade(version, self.url):
                 return
             if not self.owner:
                 raise StoreError(
@@ -200,7 +200,7 @@ class PostgresStorage(Storage):
         connection.exec_driver_sql(
             f"LOCK TABLE {migrations.VERSION_TABLE} IN ACCESS EXCLUSIVE MODE"
         )
-        if not migrations.check_version(migrations.version_of(connection), self.url):
+        if not migrations.needs_upgrade(migrations.version_of(connection), self.url):
             return False
         for _ in range(0, _LOCK_TIMEOUT, _LOOK):
             if not servers.in_use(connection):

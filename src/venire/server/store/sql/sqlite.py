@@ -126,7 +126,7 @@ class SqliteStorage(Storage):
                 self._writing.execute("PRAGMA journal_mode = WAL")
             with self._engine.connect() as connection:
                 version = migrations.version_of(connection)
-            if migrations.check_version(version, self.url):
+            if migrations.needs_upgrade(version, self.url):
                 self._upgrade(version)
         self._identity = self._stat()
 

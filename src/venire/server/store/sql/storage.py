@@ -280,7 +280,7 @@ class Storage(Reading):
                 raise StoreError(f"got event {row.n} of stream {row.stream!r}, expected {end}")
             self._ends[row.stream] = row.n + row.size
 
-    # what is found, over all items
+    # what is found: items, alarms, follow-ups, routes, revisions
 
     def find_items(
         self,
@@ -378,6 +378,26 @@ class Storage(Reading):
             query = query.where(place > tuple_(*after))
         return self._all(ItemRow, query.order_by(_ITEMS.confidence, _ITEMS.exit_n), limit)
 
+    def revised(self, stream: str, items: Iterable[str]) -> dict[str, str | None]:
+        """Those of the items whose verdict was revised, and the verdict of the last revision."""
+        columns = t.revisions.c.item, t.revisions.c.n, t.revisions.c.verdict
+        rows = sorted(self._among(columns, stream, items), key=lambda row: int(row.n))
+        return {row.item: row.verdict for row in rows}
+
+    # keys, the audit trail, webhooks, named values
+
+    def keys(self) -> list[KeyRow]:
+        """All keys, revoked ones too, oldest first."""
+        return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
+
+    def audit(
+        self, after: int = 0, limit: Limit = None, stream: str | None = None
+    ) -> list[AuditRow]:
+        """The audit trail after line `after`, oldest first; of one stream, or all."""
+        query = select(t.audit) if stream is None else of_stream(t.audit, stream)
+        query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
+        return self._all(AuditRow, query, limit)
+
     def recent_audit(
         self,
         before: int | None = None,
@@ -396,44 +416,25 @@ class Storage(Reading):
             query = query.where(audit.action == action)
         return self._all(AuditRow, query, limit)
 
-    def revised(self, stream: str, items: Iterable[str]) -> dict[str, str | None]:
-        """Those of the items whose verdict was revised, and the verdict of the last revision."""
-        columns = t.revisions.c.item, t.revisions.c.n, t.revisions.c.verdict
-        rows = sorted(self._among(columns, stream, items), key=lambda row: int(row.n))
-        return {row.item: row.verdict for row in rows}
-
-    # webhooks, keys, the audit trail, named values
-
-    def keys(self) -> list[KeyRow]:
-        """All keys, revoked ones too, oldest first."""
-        return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
-
-    def audit(
-        self, after: int = 0, limit: Limit = None, stream: str | None = None
-    ) -> list[AuditRow]:
-        """The audit trail after line `after`, oldest first; of one stream, or all."""
-        query = select(t.audit) if stream is None else of_stream(t.audit, stream)
-        query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
-        return self._all(AuditRow, query, limit)
-
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
         """The webhooks of a stream, or all, oldest first."""
         query = select(t.webhooks) if stream is None else of_stream(t.webhooks, stream)
         return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
 
-    def due_deliveries(self, webhook: str, now: float, limit: Limit = None) -> list[DeliveryRow]:
-        """Pending deliveries to a webhook that are due, longest overdue first."""
+    def pending_deliveries(self, webhook: str, limit: Limit = None) -> list[DeliveryRow]:
+        """Pending deliveries to a webhook, the earliest due first."""
         columns = t.deliveries.c
         query = select(t.deliveries).where(
-            columns.webhook == webhook,
-            columns.status == DeliveryStatus.PENDING,
-            columns.next_at <= now,
+            columns.webhook == webhook, columns.status == DeliveryStatus.PENDING
         )
         order = columns.next_at, columns.exit_n, columns.kind
         return self._all(DeliveryRow, query.order_by(*order), limit)
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
-        """Deliveries to a webhook, exits and then revisions; `dead` is the dead-letter list."""
+        """Deliveries to a webhook, by kind (alarm, exit, revision) and number.
+
+        `status` narrows them, `dead` being the dead letters.
+        """
         columns = t.deliveries.c
         query = select(t.deliveries).where(columns.webhook == webhook)
         query = query.order_by(columns.kind, columns.exit_n)
