@@ -1,6 +1,6 @@
 """`label`: a batch of items, labelled within a budget; `label_recorded`: the same on old data.
 
-The files of a batch: items, the panel, prices, and what a wrong verdict costs.
+Read from files: the items (`read_batch`) and the panel (`read_batch_panel`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from venire.labels.sources.files import is_json_lines, read_records
 from venire.model import Budget
 from venire.tools.csv_rows import number, read_dicts, read_head, shown
 
-#: What every entry of the panel has, and what one may say.
+#: The keys an entry may have; those of `OWN` are not options of `Caller`.
 OWN: Final = ("id", "call", "column")
 KEYS: Final = ("id", "price", "call", "column", "parallel", "many", "family", "trusted")
 
@@ -286,8 +286,8 @@ def label(
     kin = families or {c.id: c.family for c in callers if c.family is not None}
     work = Work.of(work_items, [c.id for c in callers], target)
     work = replace(work, families=kin or None, asked=frozenset(asked))
-    shown = [item.content for item in work_items]
-    pupil = None if student is None else student.join_batch(shown)
+    contents = [item.content for item in work_items]
+    pupil = None if student is None else student.join_batch(contents)
     with ExitStack() as stack:
         kept = None
         if journal:

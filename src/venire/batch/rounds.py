@@ -120,7 +120,7 @@ class Source(Protocol):
         """The classes that were said so far, or may be."""
 
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:
-        """What was said, a class or one of FREE, NO_LABEL and AWAY (see work.py), and costs."""
+        """What was said, a class or one of FREE, NO_LABEL and AWAY (see `labelers`), and costs."""
 
     def left_over(self) -> tuple[Ints, Ints, Floats]:
         """Entries that were paid for and not asked for, with answers and costs."""
@@ -235,6 +235,7 @@ def _families(work: Work, voices: Voices | None) -> Families | None:
 
 
 def run_rounds(work: Work, source: Source, terms: Terms) -> tuple[Book, list[Point]]:
+    """Buy labels in rounds until the money ends or more pays for none; what was heard, and when."""
     book, curve = Book(work, source, terms), list[Point]()
     buyer = _Buyer(book)
     settled = np.zeros(len(work.items), np.bool_)

@@ -27,6 +27,7 @@ from venire.model import Role
 
 if TYPE_CHECKING:
     from venire.server.store import Insert, KeyRow, SegmentRow, Storage
+    from venire.server.store.history.files import ArchivedItem
     from venire.server.store.maintenance.verify import Verification
 
 
@@ -205,6 +206,8 @@ def archive(
     of these the archive is checked and listed: exit code 1 if anything in it was changed. --item
     and the list work while the server runs.
     """
+    from venire.server.store.history.files import find_archived
+
     asked = [older_than_days is not None or keep_items is not None, item, erase, restore]
     if sum(map(bool, asked)) > 1:
         raise InputError("got several of archiving, --item, --erase and --restore: give one")
@@ -215,15 +218,16 @@ def archive(
     owner = bool(asked[0] or erase is not None or restore)
     with open_stream(storage, stream, owner=owner) as (opened, name):
         if asked[0]:
-            _archive(opened, name, folder, older_than_days, keep_items, as_json)
-        elif erase is not None:
-            _erase(opened, name, folder, erase, as_json)
-        elif restore:
-            _restore(opened, name, folder, every, as_json)
-        elif item is not None:
-            _show(opened, name, folder, item)
-        else:
-            _list(opened, name, folder, as_json)
+            return _archive(opened, name, folder, older_than_days, keep_items, as_json)
+        if erase is not None:
+            return _erase(opened, name, folder, erase, as_json)
+        if restore:
+            return _restore(opened, name, folder, every, as_json)
+        found = None if item is None else find_archived(opened, name, item, folder)
+        rows = opened.segments(name)
+    if found is not None:
+        return _show(found)
+    _list(rows, folder, as_json)
 
 
 def _archive(
@@ -288,10 +292,7 @@ def _restore(storage: Storage, name: str, folder: Path, every: bool, as_json: bo
     _print_segments(back, as_json, f"{name}: nothing is archived", ": restored")
 
 
-def _show(storage: Storage, name: str, folder: Path, item: str) -> None:
-    from venire.server.store.history.files import find_archived
-
-    found = find_archived(storage, name, item, folder)
+def _show(found: ArchivedItem) -> None:
     said = {
         part: [row._asdict() for row in getattr(found, part)]
         for part in ("labels", "revisions", "notes")
@@ -301,10 +302,10 @@ def _show(storage: Storage, name: str, folder: Path, item: str) -> None:
     print(json.dumps(shown, indent=2, ensure_ascii=False))
 
 
-def _list(storage: Storage, name: str, folder: Path, as_json: bool) -> None:
+def _list(rows: Sequence[SegmentRow], folder: Path, as_json: bool) -> None:
+    """Check the files, which takes no store: it is closed by now."""
     from venire.server.store.history.files import SegmentFiles
 
-    rows = storage.segments(name)
     previous = ["", *(row.digest for row in rows)]
     faults = [
         SegmentFiles(folder, row).faults(before) if row.name else []

@@ -112,6 +112,8 @@ class LabelStudioBackend(Endpoint):
             if isinstance(chosen, list) and chosen:
                 if len(chosen) > 1 or not isinstance(chosen[0], str):
                     return NoAnswer(f"labeler {self.id}: {chosen!r} is not one choice")
+                if self._classes == []:  # where a config is given: none of its choices is a class
+                    return NoAnswer(f"labeler {self.id}: {chosen[0][:80]!r} is not a class")
                 score = part.get("score", prediction.get("score"))
                 return self._answer(chosen[0], score, rationale_in(prediction["result"]))
         return NoAnswer(f"labeler {self.id}: no choice")

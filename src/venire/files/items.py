@@ -275,22 +275,28 @@ def read_prices(path: str | Path) -> dict[str, float]:
     {'ann': 0.05, 'llama': 0.0}
     """
     path = Path(path)
-    rows = _labelers(path, ("labeler", "price"))
+    rows = _labelers(path, ("labeler", "price"), twice="is there twice: drop one of them")
     return {name: _price(path, line, price) for line, (name, price) in rows}
 
 
 def _labelers(
-    path: Path, required: Sequence[str], optional: Sequence[str] = ()
+    path: Path,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    twice: str = "is on line {first} already: drop or rename one",
 ) -> Iterator[tuple[int, list[Any]]]:
-    """The rows of a file that has one for each labeler, whose name comes first."""
+    """The rows of a file that has one for each labeler, whose name comes first.
+
+    `twice` says what is wrong with a second row of a labeler, whose `first` line is known.
+    """
     seen: dict[str, int] = {}
     for line, row in read_rows(path, required, optional):
         name = row[0]
         if not name:
             raise FileError(path, line, "labeler is empty: give every labeler a name")
         if seen.setdefault(name, line) != line:
-            message = f"labeler {shown(name)} is on line {seen[name]} already: drop or rename one"
-            raise FileError(path, line, message)
+            wrong = twice.format(first=seen[name])
+            raise FileError(path, line, f"labeler {shown(name)} {wrong}")
         yield line, row
     if not seen:
         raise FileError(path, 1, "no labelers below the header: add one line for each")

@@ -78,7 +78,7 @@ RHO: Final = 0.01
 class Guess(NamedTuple):
     """What is believed of the labelers: competences, and full matrices if there are any.
 
-    `certainty` is the factor on the log-odds of verdicts (`estimators.calibration.certainty`), by
+    `certainty` is the factor on the log-odds of verdicts (`estimators.certainty`), by
     gold once there is some (`estimators.gold.certainty_by_gold`). `tones` are matrices
     by labeler and tone, if there are any tones.
     """

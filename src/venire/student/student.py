@@ -292,7 +292,8 @@ class Student:
     def take_seats(self, engine: Scheduler, taught: Taught, fresh: bool = True) -> None:
         """Put its voices on the panel, with their skills, `fresh` from a lesson or known before.
 
-        They are away there, so that nobody waits for them: they label without being asked.
+        They are away there, so that nobody waits for them: they label without being asked. Each
+        joins by itself: what a learning knows of one that is on the panel already is kept.
         """
         known = {who.id for who in engine.panel}
         for voice, skill in zip(self.voices, taught.skills.tolist(), strict=True):

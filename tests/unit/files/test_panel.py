@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.files.malformed import BAD_PANELS, Malformed
 from venire import FileError, Labeler
-from venire.files import read_panel
+from venire.files import read_panel, read_prices
 
 
 def written(folder: Path, content: str | bytes) -> Path:
@@ -44,3 +44,9 @@ def test_a_price_that_is_none_is_refused(price: str, tmp_path: Path) -> None:
     path = written(tmp_path, f"labeler,competence,price\nann,.9,{price}\n")
     with pytest.raises(FileError, match=r"line 2: price is .*give what one label of theirs costs"):
         read_panel(path)
+
+
+def test_prices_with_a_labeler_twice_say_what_to_do(tmp_path: Path) -> None:
+    path = written(tmp_path, "labeler,price\nann,0.1\nbob,0.2\nann,0.1\n")
+    with pytest.raises(FileError, match=r"line 4: labeler 'ann' is there twice: drop one of them$"):
+        read_prices(path)

@@ -1,4 +1,4 @@
-"""What several commands share: options, tables, stores, worlds, and what is printed."""
+"""What several commands share: options, tables, stores, policies by name, and what is printed."""
 
 from __future__ import annotations
 

@@ -258,6 +258,16 @@ def test_a_prediction_that_is_no_choice_is_no_label(fault: str) -> None:
     assert [isinstance(one, NoAnswer) for one in said] == [True, False, False]
 
 
+def test_an_empty_list_of_classes_refuses_every_choice() -> None:
+    config = '<View><Choices name="label"><Choice value="spam"/></Choices></View>'
+    with modelling() as server:
+        labeler = LabelStudioBackend("b", server.url, classes=[], label_config=config)
+        said = ask(labeler, ITEMS[:3])
+    assert [str(one) for one in said if isinstance(one, NoAnswer)] == [
+        f"labeler b: {truth(item['text'])[0]!r} is not a class" for item in ITEMS[:3]
+    ]
+
+
 @pytest.mark.parametrize("fault", ["too-few", "500", "broken"])
 def test_a_backend_that_fails_is_no_label_for_now(fault: str) -> None:
     with modelling(always=fault) as server, pytest.raises(NotNow):

@@ -26,7 +26,7 @@ from venire.server.store import (
     SettingsRow,
     StreamRow,
 )
-from venire.server.store.maintenance.export import write_table
+from venire.server.store.maintenance.export import TABLES, write_table
 from venire.server.store.maintenance.guaranteed import counted_in, guaranteed_in, judged_of
 
 PANEL: tuple[dict[str, Any], ...] = (
@@ -182,6 +182,17 @@ def test_an_export_has_the_marks(tmp_path: Path) -> None:
     leave(plain, 0, 3)
     write_table(plain, "posts", "verdicts", tmp_path / "plain.csv")
     assert "guaranteed" not in (tmp_path / "plain.csv").read_text()
+
+
+@pytest.mark.parametrize("what", sorted(TABLES))
+def test_probabilities_are_a_matter_of_verdicts_alone(what: str, tmp_path: Path) -> None:
+    storage = new()
+    leave(storage, 0, 4)
+    for probabilities in (False, True):
+        path = tmp_path / f"{probabilities}.csv"
+        write_table(storage, "posts", what, path, probabilities)
+    with_them, without = ((tmp_path / f"{x}.csv").read_text() for x in (True, False))
+    assert (with_them == without) == (what != "verdicts")
 
 
 def test_a_promise_needs_audits() -> None:

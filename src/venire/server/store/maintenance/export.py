@@ -166,8 +166,10 @@ def write_table(
     """
     if what not in TABLES:
         raise UnknownName("table", what, TABLES)
-    table = _verdicts(storage, stream, probabilities) if probabilities else None
-    table = table or TABLES[what](storage, stream)
+    if what == "verdicts":
+        table = _verdicts(storage, stream, probabilities)
+    else:
+        table = TABLES[what](storage, stream)
     counted = _Counted(table.rows)
     write_outputs([Output(to, table.columns, counted, table.classes)])
     return counted.count
