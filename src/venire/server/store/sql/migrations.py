@@ -1,7 +1,8 @@
 """How a store of an older version becomes one of this: a function for each version of the schema.
 
-A new version is a function at the end, the same change in `records`, and a store of the version
-before in `tests/data`. What is here never changes: older stores go through all of it.
+A new version is a function, its name at the end of `MIGRATIONS`, the same change in `records`, and
+a store of the version before in `tests/data` (`python -m tests.store.older`). What is here never
+changes: older stores go through all of it.
 """
 
 from __future__ import annotations
