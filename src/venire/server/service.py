@@ -11,9 +11,9 @@ from venire.server.keys.invitations import Invitations
 from venire.server.keys.keyring import Keyring, Sessions
 from venire.server.operations.gold import ReviewOperations, SendBackOperations
 from venire.server.operations.history import DeletionOperations
-from venire.server.operations.insights import InsightOperations
+from venire.server.operations.insights import AlarmOperations, InsightOperations
 from venire.server.operations.items import ItemOperations
-from venire.server.operations.labelers import NoteOperations
+from venire.server.operations.labelers import LabelerOperations, NoteOperations
 from venire.server.operations.routing import Routing
 from venire.server.reports import skill_report
 from venire.server.reports.trends import Trends
@@ -30,9 +30,11 @@ PATIENCE, NO_PATIENCE = 4.0, 0.2
 
 class Service(
     DeletionOperations,
+    LabelerOperations,
     ItemOperations,
     NoteOperations,
     InsightOperations,
+    AlarmOperations,
     ReviewOperations,
     SendBackOperations,
 ):
@@ -73,9 +75,9 @@ class Service(
         self, storage: Storage, clock: Clock | None = None, settings: ServiceSettings | None = None
     ) -> None:
         runtime = Runtime(storage, clock or SystemClock(), settings or ServiceSettings())
-        super().__init__(runtime)
         self.skills, self._trends = skill_report.Skills(runtime), Trends(runtime)
         self._questions = skill_report.ReviewQuestions(runtime)
+        super().__init__(runtime)
         self.keys, self.webhooks = Keyring(self.runtime), Webhooks(self.runtime)
         self.sessions = Sessions(self.runtime, self.keys)
         self.identities = Identities(self.runtime, self.keys, self.sessions)

@@ -22,6 +22,11 @@ class Operations:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime, self.settings = runtime, runtime.settings
 
+    def _forget(self, stream: str) -> None:
+        """Drop what is remembered of a deleted stream."""
+        self.skills.forget(stream)
+        self._trends.forget(stream)
+
     def _check_batch(self, count: int, noun: str) -> None:
         most = self.settings.max_batch
         if count > most:

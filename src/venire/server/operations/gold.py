@@ -25,8 +25,7 @@ from venire.server.admin_messages import (
 )
 from venire.server.messages import Answer, AuditsView, BoundView, GoldIn, GoldView, Outcome
 from venire.server.operations import Operations
-from venire.server.operations.items import excerpt_of, opened, sealed
-from venire.server.operations.streams import StreamOperations
+from venire.server.operations.items import check_room, excerpt_of, opened, sealed
 from venire.server.reports.event_json import gold_view, label_view
 from venire.server.reports.skill_report import QuestionList, reason_of, rows_of
 from venire.server.reports.trends import guarantee_of
@@ -393,7 +392,7 @@ def _review_item(row: ItemRow, said: _Said, verdict: Verdict) -> ReviewItem:
 SUREST: Final = 0.99
 
 
-class SendBackOperations(StreamOperations):
+class SendBackOperations(Operations):
     """Sends items back."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -427,7 +426,7 @@ class SendBackOperations(StreamOperations):
             if sent is not None:
                 return SentBackView(stream, item, sent.follow_up)
             _check(live, row, gold)
-            self._check_room(live, 1)
+            check_room(live, 1, self.settings.max_open_items)
             again = _again(live, row, name, said, _wanted(live, verdict, min_confidence))
             batch, moment = Batch(Actor.of(actor).key), runtime.moment()
             again = again._replace(arrived_at=moment.wall, key=batch.key)

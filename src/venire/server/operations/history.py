@@ -26,8 +26,6 @@ from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.admin_messages import AuditView, invitations_of
 from venire.server.messages import Deleted, Erased
 from venire.server.operations import Operations
-from venire.server.operations.insights import AlarmOperations
-from venire.server.operations.labelers import LabelerOperations
 from venire.server.reports.explain import find
 from venire.server.runtime.students import kept_under, lessons_under
 from venire.server.store import (
@@ -211,7 +209,7 @@ PURGE_ROWS: Final = 500
 PURGE_RETRY_SECONDS: Final = 1.0
 
 
-class DeletionOperations(HistoryOperations, AlarmOperations, LabelerOperations):
+class DeletionOperations(HistoryOperations):
     """Deletes payloads and streams, and reads the audit trail."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -306,9 +304,7 @@ class DeletionOperations(HistoryOperations, AlarmOperations, LabelerOperations):
         batch.audit = [audit_row(actor, at, "stream.delete", name, **had)]
         done = runtime.commit(live, batch)
         runtime.let_go(name)
-        self.skills.forget(name)
-        self._forget_alarms(name)
-        self._agreements.pop(name, None)
+        self._forget(name)
         purge = runtime.deleting[name] = runtime.spawn(self._purge(name, done))
         await asyncio.shield(done)
         await asyncio.shield(purge)

@@ -261,9 +261,8 @@ class AlarmOperations(Operations):
         self._quiet: Counter[tuple[str, str, str]] = Counter()
         self._skills_then: dict[str, tuple[float, dict[str, Skill]]] = {}
 
-    def _forget_alarms(self, stream: str) -> None:
-        """Drop what is remembered of a deleted stream."""
-        self._trends.forget(stream)
+    def _forget(self, stream: str) -> None:
+        super()._forget(stream)
         self._skills_then.pop(stream, None)
         for key in [key for key in self._quiet if key[0] == stream]:
             del self._quiet[key]

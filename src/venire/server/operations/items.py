@@ -1,4 +1,4 @@
-"""Items: how they are found and shown, and how what producers send becomes rows (`Intake`).
+"""Items: how they are added (what producers send becomes rows, see `Intake`), found and shown.
 
 Cursors tell nothing: they are places in a listing, encrypted under a secret of the store. A place
 may be that of an item, or its confidence, which not everybody may see. The tag is the HMAC-SHA256
@@ -8,6 +8,7 @@ same cursor, and one that was changed is refused.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -16,10 +17,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from venire.errors import Conflict, InputError
-from venire.model import MOST_WEIGHT, ExitReason, ItemStatus
+from venire.errors import Conflict, InputError, StateError, TooMuch
+from venire.model import MOST_WEIGHT, ExitReason, ItemStatus, StreamStatus
+from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.messages import (
     Added,
     Explanation,
@@ -46,10 +49,12 @@ from venire.server.reports.trends import (
     marked_exit,
     rests_on,
 )
+from venire.server.runtime.ticker import CHUNK, chunks, committed, run_chunk
 from venire.server.settings import LONGEST_ID
 from venire.server.store import ERASED, ItemRow, ItemSearch, Place, Storage
-from venire.server.store.contents import compact, digest_of
+from venire.server.store.contents import compact, digest_of, is_large
 from venire.server.store.search import EXCERPT
+from venire.server.stream.change_batch import Batch
 
 if TYPE_CHECKING:
     from venire.server.runtime.runtime import Runtime
@@ -129,7 +134,51 @@ START: Final = (1e15, "")
 
 
 class ItemOperations(Operations):
-    """Lists and searches items."""
+    """Adds, withdraws, lists and searches items."""
+
+    async def add_items(
+        self, stream: str, items: Sequence[ItemIn], actor: Actor | str = PROGRAM
+    ) -> list[Added]:
+        """Add items; idempotent for the same id and content, `Conflict` for other content."""
+        runtime, key = self.runtime, Actor.of(actor).key
+        await runtime.writable(stream)
+        self._check_batch(len(items), "items")
+        much = len(items) > CHUNK or any(is_large(item.payload) for item in items)
+        sent = await runtime.threads.scan(much, contents, items)
+        known = await runtime.read(known_contents, runtime.storage, stream, list(sent))
+        intake = Intake(items, sent, known)
+        added: list[Added] = []
+        commits: list[asyncio.Future[None]] = []
+        async with runtime.intake.setdefault(stream, asyncio.Lock()):
+            try:
+                count, moment = 0, runtime.moment()
+                async for live, part in chunks(runtime, stream, len(items)):
+                    count += len(intake.sort_out(live, part, moment)[0])
+            except Conflict:
+                await runtime.flush()  # the reason for the conflict must be on disk
+                raise
+            if count:
+                check_room(await runtime.live_stream(stream), count, self.settings.max_open_items)
+            async for live, part in chunks(runtime, stream, len(items)):
+                batch = Batch(key)
+                step = partial(_enter, live, intake, part, batch, runtime.moment(), actor)
+                added += await run_chunk(runtime, live, batch, part, step, commits)
+                runtime.students.look(live)
+        await committed(commits)
+        return added
+
+    async def withdraw(self, stream: str, item: str, actor: Actor | str = PROGRAM) -> ItemView:
+        """Withdraw an item without a verdict; idempotent."""
+        live = await self.runtime.writable(stream)
+        if item in live.open:
+            batch, moment = Batch(Actor.of(actor).key), self.runtime.moment()
+            live.withdraw(item, batch, moment)
+            batch.audit = [audit_row(actor, moment.wall, "item.withdraw", stream, item)]
+            await self.runtime.commit(live, batch)
+        view = await item_view(self.runtime, stream, item)
+        if view.status == ItemStatus.LEFT:
+            raise StateError(f"item {item!r} has already left, as {view.verdict!r}")
+        return view
 
     async def find_items(
         self, stream: str, search: ItemSearch, cursor: str | None = None, limit: int = 50
@@ -177,6 +226,30 @@ class ItemOperations(Operations):
     async def explain(self, stream: str, item: str, believes: bool = False) -> Explanation:
         """Why the item was assigned to whom, and why it left; recomputed from the log."""
         return await explain(self.runtime, stream, item, believes)
+
+
+def check_room(live: LiveStream, count: int, most: int) -> None:
+    """Refuse new items if the stream is closed, or would have more than `most` open ones."""
+    if live.status in (StreamStatus.CLOSED, StreamStatus.ARCHIVED):
+        raise StateError(f"stream {live.name!r} is {live.status}: it accepts no new items")
+    if len(live.open) + count > most:
+        raise TooMuch(
+            f"{len(live.open):,} items are open and {count:,} were sent, expected at most "
+            f"{most:,} open items",
+            retry_after=10,
+        )
+
+
+def _enter(
+    live: LiveStream, intake: Intake, part: slice, batch: Batch, moment: Moment, actor: Actor | str
+) -> list[Added]:
+    """Add a chunk of a request's items; the outcome for each."""
+    fresh, added = intake.sort_out(live, part, moment, batch.key)
+    live.arrive(fresh, batch, moment)
+    if fresh:
+        entry = audit_row(actor, moment.wall, "items.add", live.name, created=len(fresh))
+        batch.audit.append(entry)
+    return added
 
 
 def _named(storage: Storage, stream: str, search: ItemSearch) -> ItemRow | None:

@@ -18,7 +18,7 @@ from venire.errors import (
     StreamElsewhere,
     TooMuch,
 )
-from venire.model import LeaseStatus, NoWork, StreamStatus, rationale_of
+from venire.model import LeaseStatus, NoteKind, NoWork, StreamStatus, rationale_of
 from venire.server.actors import PROGRAM, Actor, audit_row
 from venire.server.messages import Answer, LabelIn, Lease, Nothing, Outcome
 from venire.server.operations.gold import GoldOperations
@@ -39,12 +39,14 @@ from venire.server.stream.labels import (
     classify,
     kept_row,
     newcomer_cuts,
+    take_note,
     unknown_rows,
 )
 from venire.server.stream.leases import HeldLease
 from venire.server.tokens import hashed
 
 if TYPE_CHECKING:
+    from venire.server.runtime.runtime import Runtime
     from venire.server.stream.live_stream import LiveStream, Moment
 
 #: Labels in bulk: item, labeler, what was said, and perhaps a confidence.
@@ -55,6 +57,10 @@ _LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
 class LabellingOperations(GoldOperations):
     """Leases work to labelers, and accepts their labels."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._noting = asyncio.Lock()  # of two that are the same, the second finds the first
 
     async def next(
         self,
@@ -348,6 +354,29 @@ class LabellingOperations(GoldOperations):
             grants.give_back(live, lease, LeaseStatus.RELEASED, bar, batch, moment)
         await self.runtime.commit(live, batch)
 
+    async def abstain(self, token: str, labeler: str | None = None, key: str | None = None) -> None:
+        """The labeler of a lease is not sure: the item goes to others, and that is counted.
+
+        Sent again it changes nothing.
+        """
+        found = await self._find_lease(hashed(token), labeler)
+        if isinstance(found, Answer):
+            raise StateError("the item is already labelled: it is too late to answer 'not sure'")
+        live, lease, ended = found
+        async with self._noting:
+            known = await self._noted(live.name, lease.item, lease.labeler, NoteKind.UNSURE)
+            live = await self.runtime.live_stream(live.name)
+            batch, moment = Batch(key), self.runtime.moment()
+            if not ended and live.leases.get(lease.token_hash) is lease:
+                grants.give_back(live, lease, LeaseStatus.RELEASED, True, batch, moment)
+            else:
+                grants.bar(live, lease.item, lease.labeler, batch, moment)
+            if not known:
+                live.labelers.touch(lease.labeler, moment.now).unsure += 1
+                take_note(live, lease.item, lease.labeler, NoteKind.UNSURE, "", batch, moment)
+            done = self.runtime.commit(live, batch)
+        await done
+
     async def add_labels(
         self, stream: str, labels: Labels, actor: Actor | str = PROGRAM, own: bool = False
     ) -> list[Outcome]:
@@ -355,11 +384,16 @@ class LabellingOperations(GoldOperations):
 
         `own` means that a labeler sends its own labels: then only items that it holds or held are
         accepted, unless the stream's `unasked_labels` allows others.
+
+        Where what was said is None, the labeler is not sure: that is kept as `abstain` keeps it,
+        with the rationale as the text of the note.
         """
         runtime, live = self.runtime, await self.runtime.writable(stream)
         key = Actor.of(actor).key
-        self._check_batch(len(labels), "labels")
-        rows: list[Row] = await runtime.threads.scan(len(labels) > CHUNK, _checked, labels)
+        unsure = {place: row for place, row in enumerate(labels) if _said(row) is None}
+        sure = [row for row in labels if _said(row) is not None] if unsure else labels
+        self._check_batch(len(sure), "labels")
+        rows: list[Row] = await runtime.threads.scan(len(sure) > CHUNK, _checked, sure)
         live, known = await self._look_up(live, rows, Known())
         given = await self._given(live, rows) if own else None
         live = await runtime.live_stream(stream)
@@ -374,7 +408,33 @@ class LabellingOperations(GoldOperations):
             step = partial(_accept, live, rows[part], known, batch, moment, bound, actor)
             outcomes += await run_chunk(runtime, live, batch, part, step, commits)
         await committed(commits)
+        for place, row in unsure.items():
+            told = LabelIn(*row) if isinstance(row, tuple) else row
+            outcomes.insert(place, await self._unsure(stream, told, key, own))
         return outcomes
+
+    async def _unsure(self, stream: str, told: LabelIn, key: str | None, own: bool) -> Outcome:
+        """A labeler says without a lease that it is not sure of an item."""
+        item, labeler, why = told.item, told.labeler, rationale_of(told.rationale) or ""
+        async with self._noting:
+            if await self._noted(stream, item, labeler, NoteKind.UNSURE):
+                return Outcome("exists")
+            refused = await self._why_not_unsure(stream, item, labeler, own)
+            if refused is not None:
+                return refused
+            live = await self.runtime.live_stream(stream)
+            batch, moment = Batch(key), self.runtime.moment()
+            try:
+                if labeler not in live.labelers:
+                    grants.seat(live, labeler, batch, moment)
+            except TooMuch as error:
+                return Outcome("refused", "panel_full", str(error))
+            grants.bar(live, item, labeler, batch, moment)
+            live.labelers.touch(labeler, moment.now).unsure += 1
+            take_note(live, item, labeler, NoteKind.UNSURE, why, batch, moment)
+            done = self.runtime.commit(live, batch)
+        await done
+        return Outcome("accepted")
 
     async def _why_not_unsure(
         self, stream: str, item: str, labeler: str, own: bool
@@ -391,6 +451,15 @@ class LabellingOperations(GoldOperations):
         if own and not live.settings.unasked_labels and not await self._given(live, rows):
             return Outcome("refused", "not_given", f"item {item!r} was not assigned to {labeler!r}")
         return outcome if outcome.status == "refused" else None
+
+    async def _noted(
+        self, stream: str, item: str, labeler: str, kind: str, text: str | None = None
+    ) -> bool:
+        """Whether the labeler has said this of the item before; without `text`, any of the kind."""
+        read = self.runtime.storage.notes
+        rows = await self.runtime.read_committed(read, stream, 0, None, item)
+        said = [row.text for row in rows if (row.labeler, row.kind) == (labeler, kind)]
+        return bool(said) if text is None else text in said
 
     async def _given(self, live: LiveStream, rows: Sequence[Row]) -> set[tuple[str, str]]:
         """The (item, labeler) pairs of the rows that have or had a lease."""
@@ -439,6 +508,11 @@ class LabellingOperations(GoldOperations):
             payload = await self._payload(stream, lease.item, text)
             found.append(grants.view(live, lease, token, payload, moment))
         return found
+
+
+def _said(row: LabelIn | tuple[Any, ...]) -> str | None:
+    said: str | None = row[2] if isinstance(row, tuple) else row.said
+    return said
 
 
 def _checked(labels: Labels) -> list[Row]:

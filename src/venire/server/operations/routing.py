@@ -26,7 +26,7 @@ from venire.server.store import ERASED, ItemRow, RoutedRow, SettleRoute, Storage
 from venire.server.stream.change_batch import Batch
 
 if TYPE_CHECKING:
-    from venire.server.operations.streams import StreamOperations
+    from venire.server.operations.items import ItemOperations
     from venire.server.runtime.runtime import Runtime
     from venire.server.settings import StreamSettings
 
@@ -90,8 +90,8 @@ def check_routes(
 class Routing:
     """Brings items to where their verdicts send them."""
 
-    def __init__(self, runtime: Runtime, streams: StreamOperations) -> None:
-        self._runtime, self._streams = runtime, streams
+    def __init__(self, runtime: Runtime, items: ItemOperations) -> None:
+        self._runtime, self._items = runtime, items
         self._one = asyncio.Lock()
         self._more = True  # something may wait, also from before the start
 
@@ -163,7 +163,7 @@ class Routing:
         """Add items; why the stream refused one, and so all of them, if it did."""
         try:
             if items:
-                await self._streams.add_items(target, items, who)
+                await self._items.add_items(target, items, who)
         except StoreError:
             raise
         except VenireError as error:

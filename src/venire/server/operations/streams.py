@@ -1,4 +1,4 @@
-"""Streams: creating, changing, pausing, closing and archiving them, and adding items."""
+"""Streams: creating, changing, pausing, closing and archiving them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -20,23 +19,13 @@ from venire.errors import (
     StoreDown,
     StreamElsewhere,
     StreamLoading,
-    TooMuch,
     VenireError,
 )
-from venire.model import ItemStatus, StreamStatus
-from venire.server.actors import PROGRAM, Actor, audit_row
-from venire.server.messages import (
-    Added,
-    ArchivedStream,
-    ItemIn,
-    ItemView,
-    SettingsVersion,
-    StreamView,
-)
+from venire.model import StreamStatus
+from venire.server.actors import Actor, audit_row
+from venire.server.messages import ArchivedStream, SettingsVersion, StreamView
 from venire.server.operations import Operations
-from venire.server.operations.items import Intake, contents, item_view, known_contents
 from venire.server.operations.routing import Graph, check_routes, graph_of
-from venire.server.runtime.ticker import CHUNK, chunks, committed, run_chunk
 from venire.server.settings import (
     STREAM_NAME,
     Block,
@@ -59,10 +48,9 @@ from venire.server.store import (
     Storage,
     StreamRow,
 )
-from venire.server.store.contents import is_large
 from venire.server.stream.change_batch import Batch
 from venire.server.stream.engine_setup import apply_settings, check_new, new_engine
-from venire.server.stream.live_stream import LiveStream, Moment
+from venire.server.stream.live_stream import LiveStream
 
 _NAME: Final = re.compile(STREAM_NAME)
 
@@ -79,7 +67,7 @@ _ACTIONS: Final = {
 
 
 class StreamOperations(Operations):
-    """Creates and changes streams, and adds items to them."""
+    """Creates and changes streams."""
 
     async def create_stream(
         self, name: str, settings: StreamSettings, actor: Actor | str
@@ -329,76 +317,6 @@ class StreamOperations(Operations):
             action = "restore" if before == StreamStatus.ARCHIVED else _ACTIONS[status]
             batch.audit = [audit_row(actor, at, f"stream.{action}", live.name)]
         return await self._commit(live, batch)
-
-    # items
-
-    async def add_items(
-        self, stream: str, items: Sequence[ItemIn], actor: Actor | str = PROGRAM
-    ) -> list[Added]:
-        """Add items; idempotent for the same id and content, `Conflict` for other content."""
-        runtime, key = self.runtime, Actor.of(actor).key
-        await runtime.writable(stream)
-        self._check_batch(len(items), "items")
-        much = len(items) > CHUNK or any(is_large(item.payload) for item in items)
-        sent = await runtime.threads.scan(much, contents, items)
-        known = await runtime.read(known_contents, runtime.storage, stream, list(sent))
-        intake = Intake(items, sent, known)
-        added: list[Added] = []
-        commits: list[asyncio.Future[None]] = []
-        async with runtime.intake.setdefault(stream, asyncio.Lock()):
-            try:
-                count, moment = 0, runtime.moment()
-                async for live, part in chunks(runtime, stream, len(items)):
-                    count += len(intake.sort_out(live, part, moment)[0])
-            except Conflict:
-                await runtime.flush()  # the reason for the conflict must be on disk
-                raise
-            if count:
-                self._check_room(await runtime.live_stream(stream), count)
-            async for live, part in chunks(runtime, stream, len(items)):
-                batch = Batch(key)
-                step = partial(_enter, live, intake, part, batch, runtime.moment(), actor)
-                added += await run_chunk(runtime, live, batch, part, step, commits)
-                runtime.students.look(live)
-        await committed(commits)
-        return added
-
-    def _check_room(self, live: LiveStream, count: int) -> None:
-        """Refuse new items if the stream is closed, or would have too many."""
-        if live.status in (StreamStatus.CLOSED, StreamStatus.ARCHIVED):
-            raise StateError(f"stream {live.name!r} is {live.status}: it accepts no new items")
-        most = self.settings.max_open_items
-        if len(live.open) + count > most:
-            raise TooMuch(
-                f"{len(live.open):,} items are open and {count:,} were sent, expected at most "
-                f"{most:,} open items",
-                retry_after=10,
-            )
-
-    async def withdraw(self, stream: str, item: str, actor: Actor | str = PROGRAM) -> ItemView:
-        """Withdraw an item without a verdict; idempotent."""
-        live = await self.runtime.writable(stream)
-        if item in live.open:
-            batch, moment = Batch(Actor.of(actor).key), self.runtime.moment()
-            live.withdraw(item, batch, moment)
-            batch.audit = [audit_row(actor, moment.wall, "item.withdraw", stream, item)]
-            await self.runtime.commit(live, batch)
-        view = await item_view(self.runtime, stream, item)
-        if view.status == ItemStatus.LEFT:
-            raise StateError(f"item {item!r} has already left, as {view.verdict!r}")
-        return view
-
-
-def _enter(
-    live: LiveStream, intake: Intake, part: slice, batch: Batch, moment: Moment, actor: Actor | str
-) -> list[Added]:
-    """Add a chunk of a request's items; the outcome for each."""
-    fresh, added = intake.sort_out(live, part, moment, batch.key)
-    live.arrive(fresh, batch, moment)
-    if fresh:
-        entry = audit_row(actor, moment.wall, "items.add", live.name, created=len(fresh))
-        batch.audit.append(entry)
-    return added
 
 
 def _settings_row(live: LiveStream, actor: Actor | str, at: float) -> Insert:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from venire.errors import InputError, StateError, TooMuch
-from venire.model import Label, LeaseStatus
+from venire.model import Label, LeaseStatus, NoteKind
 from venire.server.messages import Answer, Outcome
-from venire.server.store import ERASED, LabelRow, LeaseEnd, RepeatRow
+from venire.server.store import ERASED, LabelRow, LeaseEnd, NoteRow, RepeatRow
 from venire.server.store.contents import compact
 from venire.server.store.record import maker
 from venire.server.stream.grants import seat
@@ -433,3 +433,28 @@ def end_lease(
 
 def refused(code: str, message: str) -> Outcome:
     return Outcome("refused", code, message)
+
+
+def take_note(
+    live: LiveStream,
+    item: str,
+    labeler: str,
+    kind: NoteKind,
+    text: str,
+    batch: Batch,
+    moment: Moment,
+) -> None:
+    """Number a note, count it, and have it written."""
+    live.note_n += 1
+    live.notes[kind] += 1
+    row = NoteRow(
+        stream=live.name,
+        n=live.note_n,
+        item=item,
+        labeler=labeler,
+        kind=kind,
+        text=text,
+        at=moment.wall,
+        key=batch.key,
+    )
+    batch.notes.append(row)

@@ -119,6 +119,22 @@ async def test_a_stream_is_deleted_with_all_that_belongs_to_it(
 
 
 @running
+async def test_what_is_remembered_of_a_stream_goes_with_it() -> None:
+    async with bench() as b:
+        for said, same in (("spam", 1), ("ok", 0)):  # as many labels each time
+            await b.add("p1")
+            await b.service.add_labels("posts", [("p1", "ann", "spam"), ("p1", "bob", said)])
+            [pair] = (await b.service.agreement("posts")).pairs
+            assert (pair.items, pair.same) == (1, same)
+            await b.service.check_alarms("posts")
+            await b.pass_time(10)
+            await b.service.close("posts", "me")
+            await b.service.delete_stream("posts", "me")
+            assert b.service._skills_then == {}
+            await b.service.create_stream("posts", settings_of(), "me")
+
+
+@running
 async def test_those_who_wait_for_a_stream_that_is_deleted_are_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
