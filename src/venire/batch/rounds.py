@@ -61,8 +61,8 @@ CRUMB: Final = 0.1
 #: The share of a budget in money that the first labels may take in order to be of all labelers.
 FIRST: Final = 1 / 3
 
-#: Labels on shared items from which on a labeler's own price counts fully in the end, and the
-#: factor by which a price may be off the mean of the panel before that.
+#: From this many labels on shared items a labeler's own price begins to count; until then a price
+#: may be off the panel's mean by a factor of BARGAIN.
 KNOWN: Final = 60.0
 BARGAIN: Final = 3.0
 
@@ -240,7 +240,7 @@ def run_rounds(work: Work, source: Source, terms: Terms) -> tuple[Book, list[Poi
     buyer = _Buyer(book)
     settled = np.zeros(len(work.items), np.bool_)
     if terms.gold and terms.alone is not None:
-        settled = buyer.trusting(terms.gold, terms.alone)
+        settled = buyer.try_alone(terms.gold, terms.alone)
     for entries in buyer.first_round():
         book.ask(entries)
         _report(buyer, 0, 0.0)
@@ -293,7 +293,7 @@ class _Buyer:
         self.budget, self.growth = book.terms.budget, book.terms.growth
         self.seed = book.terms.seed
 
-    def trusting(self, gold: Gold, margin: float) -> Bools:
+    def try_alone(self, gold: Gold, margin: float) -> Bools:
         """Try everybody on some items, and let one who is good enough label the rest.
 
         Returns the items that need no other label; none if nobody is good enough, or where the
@@ -473,7 +473,7 @@ class Consulted(NamedTuple):
     """What an expert said, what each answer cost, and how many verdicts it turned.
 
     >>> Consulted("dana", {"a": "spam"}, {"a": 2.0}, 1).words
-    '1 label of dana for 2, on the least sure items: 1 verdict was another'
+    '1 label of dana for 2, on the least sure items: 1 verdict changed'
     """
 
     id: Hashable
@@ -491,7 +491,7 @@ class Consulted(NamedTuple):
         many, turned = len(self.answers), self.changed
         return (
             f"{many:,} label{'' if many == 1 else 's'} of {self.id} for {self.spent:,.6g}, on the "
-            f"least sure items: {turned:,} verdict{' was' if turned == 1 else 's were'} another"
+            f"least sure items: {turned:,} verdict{'' if turned == 1 else 's'} changed"
         )
 
     def record(self) -> dict[str, Any]:

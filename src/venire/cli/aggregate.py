@@ -105,9 +105,7 @@ def aggregate(
     check_targets((out, skills), (source, right_in, gold_in, families, promise and promise.gold))
     if numeric:
         tables.refuse(cluster, "--numeric")
-        from venire.cli.shared.summary import aggregate_numbers
-
-        return aggregate_numbers(source, right_in, reading, out, skills, as_json)
+        return _aggregate_numbers(source, right_in, reading, out, skills, as_json)
     with ExitStack() as stack:
         working = stack.enter_context(screen.working(f"reading {source.name}"))
         estimator = method_named(method)
@@ -139,6 +137,37 @@ def aggregate(
         report = Report(method, fitted, right, seconds, charged, held)
         record, lines = (report.record(), []) if as_json else ({}, list(report.lines()))
     screen.show(record, lines, as_json)
+
+
+def _aggregate_numbers(
+    labels: PathOrAddress,
+    truth: PathOrAddress | None,
+    reading: Reading,
+    out: Path | None,
+    skills: Path | None,
+    as_json: bool,
+) -> None:
+    """Read measurements, fit, write the files, and print the result."""
+    from venire.cli.shared.summary import number_lines, numbers_record
+    from venire.estimators import RobustMean
+    from venire.files import columns_output, write_outputs
+    from venire.labels.sources import as_ratings, as_true_values
+    from venire.labels.sources.sheets import truth_columns
+
+    with screen.working(f"reading {labels.name}") as working:
+        given = reading.kept, reading.named
+        table = as_ratings(labels, *given, wide=reading.wide, tell=screen.say)
+        right = None
+        if truth is not None:
+            right = as_true_values(truth, table, truth_columns(truth, reading.beside))
+        working(f"robust mean of {len(table.said):,} numbers")
+        start = time.perf_counter()
+        fitted = RobustMean().fit(table)
+        seconds = round(time.perf_counter() - start, 6)
+        made = [(out, fitted.value_columns()), (skills, fitted.labeler_columns())]
+        write_outputs(columns_output(path, cells) for path, cells in made if path is not None)
+    record = numbers_record(fitted, right) | {"seconds": seconds}
+    screen.show(record, number_lines(fitted, record), as_json)
 
 
 def _refuse_classes(options: dict[str, Any]) -> None:
@@ -198,11 +227,11 @@ def _fit(
         )
     fit: Any = estimator.fit
     if isinstance(gold, Path) and isinstance(table, LabelTable):
-        told = gold_of(gold, table, columns)
-        more = {"asked": told.asked} if isinstance(estimator, Auto) else {}
-        fitted: BaseEstimator = fit(table, gold=told.labels, **more)
+        known_labels = gold_of(gold, table, columns)
+        more = {"asked": known_labels.asked} if isinstance(estimator, Auto) else {}
+        fitted: BaseEstimator = fit(table, gold=known_labels.labels, **more)
         if isinstance(fitted, Auto) and fitted.checked_ is not None:
-            fitted.checked_ = fitted.checked_._replace(day=told.day)
+            fitted.checked_ = fitted.checked_._replace(day=known_labels.day)
         return fitted
     codes = as_truth(gold, table, truth_columns(gold, columns))
     if total(table, count_truth, codes, len(table.classes))[1]:
@@ -226,7 +255,7 @@ def _relate(
         estimator.set_params(families=families_of(families, labels, table, columns))
     elif families is not None:
         raise InputError(
-            f"{type(estimator).__name__} makes no use of families: take --method auto, or drop "
+            f"{type(estimator).__name__} does not use families: take --method auto, or drop "
             "--families"
         )
 
@@ -250,9 +279,9 @@ def _truth(truth: PathOrAddress | None, table: Table, labels: Sequence[str]) -> 
     strange = int(total(table, count_truth, right, len(table.classes))[1])
     if strange:
         example = next(name for names in pieces(table, _strange, right) for name in names)
-        said = truth_of(truth, example, columns)
+        odd = truth_of(truth, example, columns)
         screen.warn(
-            f"the truth of {counted(strange, 'task')} is not one of the classes, such as {said!r} "
+            f"the truth of {counted(strange, 'task')} is not one of the classes, such as {odd!r} "
             f"for task {example!r}: verdicts on them count as wrong"
         )
     return right

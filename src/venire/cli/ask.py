@@ -67,14 +67,14 @@ def ask(
     if out is not None:
         write_outputs([_output(out, found)])
     given = {f"--{name}": x for name, x in asdict(reading).items() if x != "error"}
-    again = _again(labels, given | {"--families": families})
-    screen.show(found.record, _lines(found, again, gold, out), as_json, default=str)
+    reread = _reread(labels, given | {"--families": families})
+    screen.show(found.record, _lines(found, reread, gold, out), as_json, default=str)
 
 
-def _again(labels: str, given: Mapping[str, Any]) -> str:
+def _reread(labels: str, given: Mapping[str, Any]) -> str:
     """The labels with the options that say how to read them, for the next command.
 
-    >>> _again("my labels.csv", {"--columns": "id,judge,winner", "--merge": True, "--wide": False})
+    >>> _reread("my labels.csv", {"--columns": "id,judge,winner", "--merge": True, "--wide": False})
     "'my labels.csv' --columns id,judge,winner --merge"
     """
     words = [labels]

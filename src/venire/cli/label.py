@@ -202,9 +202,8 @@ def judge(
     from venire.connectors.judges.answers import Cache
     from venire.connectors.judges.batches import BatchBook
     from venire.connectors.judges.config import read_judges
-    from venire.connectors.judges.panel import judges_of
+    from venire.connectors.judges.panel import check_judges, judges_of
     from venire.connectors.judges.report import (
-        check_judges,
         forecast,
         judge_lines,
         judges_html,
@@ -255,14 +254,14 @@ def judge(
         for file in (kept, book):
             if file is not None:
                 file.close()
-    said = judges_record(panel, done.table, done.codes, resumed)
+    record = judges_record(panel, done.table, done.codes, resumed)
     if book is not None:
-        said["batches"] = book.record(read_judges(config))
+        record["batches"] = book.record(read_judges(config))
     order = list(dict.fromkeys(name for one in panel for name in one.config.classes))
-    buying.conclude(done, out, promise, known, as_json, said, judges_html(said), order)
+    buying.conclude(done, out, promise, known, as_json, record, judges_html(record), order)
     if not as_json:
         stopped = (f"stopped   {one.id}: {one.stopped}" for one in panel if one.stopped)
-        print("", *judge_lines(said), *stopped, sep="\n")
+        print("", *judge_lines(record), *stopped, sep="\n")
 
 
 def _classes(panel: Sequence[Judge], config: Path) -> tuple[list[str] | None, str]:

@@ -105,14 +105,14 @@ def _lines(report: PanelReport, priced: bool, most: float | None) -> Iterator[st
 
 
 def _table(report: PanelReport) -> Table:
-    told = any(m.known for m in report.members)
-    heads = ["labeler", "skill", *(["right on gold"] if told else []), "price", "share", "cost"]
+    on_gold = any(m.known for m in report.members)
+    heads = ["labeler", "skill", *(["right on gold"] if on_gold else []), "price", "share", "cost"]
     heads += ["without it", "second label", *(["kappa", "leans to"] if report.against else []), ""]
     rows = (
         (
             str(m.labeler),
             f"{m.skill:.2f} ({m.low:.2f} to {m.high:.2f})",
-            *([f"{m.right:,} of {m.known:,}"] if told else []),
+            *([f"{m.right:,} of {m.known:,}"] if on_gold else []),
             f"{m.price:.4g}",
             f"{m.share * 100:.1f} %",
             f"{m.cost:,.6g}",

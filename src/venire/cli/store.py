@@ -56,12 +56,12 @@ def backup(
         with screen.working(f"restoring {restore.name}"), open_storage(storage) as opened:
             rows = read_archive(opened, restore)
             done: dict[str, object] = {"storage": opened.url, "path": str(restore), "rows": rows}
-        said = f"restored {rows:,} rows from {restore} into {done['storage']}"
+        line = f"restored {rows:,} rows from {restore} into {done['storage']}"
     elif to is not None:
         with screen.working(f"writing {to.name}"):
             done = _write(storage, to)
-        said = f"copied {done['storage']} to {to}"
-    print(json.dumps(done) if as_json else said)
+        line = f"copied {done['storage']} to {to}"
+    print(json.dumps(done) if as_json else line)
 
 
 def _write(url: str, target: Path) -> dict[str, object]:
@@ -293,12 +293,12 @@ def _restore(storage: Storage, name: str, folder: Path, every: bool, as_json: bo
 
 
 def _show(found: ArchivedItem) -> None:
-    said = {
+    parts = {
         part: [row._asdict() for row in getattr(found, part)]
         for part in ("labels", "revisions", "notes")
     }
     shown = {"segment": found.segment, **found.item._asdict()}
-    shown |= {"payload": json.loads(found.item.payload), "said": said}
+    shown |= {"payload": json.loads(found.item.payload), "said": parts}
     print(json.dumps(shown, indent=2, ensure_ascii=False))
 
 
@@ -311,12 +311,12 @@ def _list(rows: Sequence[SegmentRow], folder: Path, as_json: bool) -> None:
         SegmentFiles(folder, row).faults(before) if row.name else []
         for row, before in zip(rows, previous, strict=False)
     ]
-    told = list(zip(rows, faults, strict=True))
+    checked = list(zip(rows, faults, strict=True))
     if as_json:
-        found = [{**row._asdict(), "ok": not wrong, "faults": wrong} for row, wrong in told]
+        found = [{**row._asdict(), "ok": not wrong, "faults": wrong} for row, wrong in checked]
         print(json.dumps(found, indent=2))
     else:
-        for row, wrong in told:
+        for row, wrong in checked:
             print(f"{_line(row)}: {'CHANGED' if wrong else 'ok'}", *wrong, sep="\n  ")
         if not rows:
             print("nothing is archived")
@@ -369,8 +369,8 @@ def keys(
             done = _rotate(opened, _known(known, id), 24.0 if overlap is None else overlap)
         else:
             done = _revoke(opened, _known(known, id))
-    said = f"{done['id']} is revoked" if action == "revoke" else done["key"]
-    print(json.dumps(done, indent=2) if as_json else said)
+    line = f"{done['id']} is revoked" if action == "revoke" else done["key"]
+    print(json.dumps(done, indent=2) if as_json else line)
 
 
 def _check(

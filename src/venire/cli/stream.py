@@ -57,18 +57,18 @@ def send(
     if id is not None and hash_ids:
         raise InputError("--id and --hash-ids exclude each other: drop one of them")
     rows = read_sent(located(file), id, hash_ids)
-    told = ["0 items sent"]
+    latest = ["0 items sent"]
     try:
         with Client(url, key) as client, screen.working(f"sending to {stream}") as working:
             client.stream(stream)  # an unknown stream is said before the file is read
 
             def progress(text: str) -> None:
-                told[0] = text
+                latest[0] = text
                 working(text)
 
             done = send_all(rows, lambda items: _post(client, stream, items), progress)
     except KeyboardInterrupt:
-        screen.say(f"{told[0]} so far; the same command goes on")
+        screen.say(f"{latest[0]} so far; the same command goes on")
         raise
     _say(done, as_json)
 
@@ -82,8 +82,8 @@ def _post(client: Client, stream: str, items: Sequence[dict[str, Any]]) -> dict[
     except ServerError as fault:
         if fault.status not in _ABOUT_ITEMS:
             raise
-        said = fault.message.partition(": nothing in the request")[0]
-        raise InputError(_PLACE.sub("", said)) from None
+        message = fault.message.partition(": nothing in the request")[0]
+        raise InputError(_PLACE.sub("", message)) from None
 
 
 def _say(done: dict[str, Any], as_json: bool) -> None:

@@ -326,7 +326,7 @@ class Registry:
         if label.item in self.left:
             before = self.late.get(label.item, {}).get(label.labeler, label.said)
             if before != label.said:
-                raise changed(label, before)
+                raise contradiction(label, before)
         elif label.item not in self.row:
             raise InputError(f"item {label.item!r} never arrived: call arrive first")
 
@@ -353,7 +353,7 @@ class Registry:
             said: dict[tuple[ItemId, LabelerId], Hashable] = {}
             for label in labels:
                 if said.setdefault((label.item, label.labeler), label.said) != label.said:
-                    raise changed(label, said[label.item, label.labeler])
+                    raise contradiction(label, said[label.item, label.labeler])
         return found
 
     def note_late(self, label: Label) -> bool:
@@ -428,7 +428,7 @@ class Registry:
         self.arrived = state["arrived"]
 
 
-def changed(label: Label, before: Hashable) -> StateError:
+def contradiction(label: Label, before: Hashable) -> StateError:
     """The error for a label that contradicts what the labeler said before."""
     return StateError(
         f"labeler {label.labeler!r} said {before!r} of item {label.item!r} before and "

@@ -7,7 +7,8 @@
 
 and, because labelers are people and programs: `release` (a label will not come), `join` and
 `leave`; because streams are run by people: `withdraw` an item, `change` the settings. Every call
-that changes anything appends one event to the log. The state is a fold over that log: a fresh
+that changes anything appends to the log: one event, or one for each new label (`observe`), or one
+for each slot in which something left (`advance`). The state is a fold over that log: a fresh
 scheduler that replays it is in the same state, to the bit.
 
 Labels in flight. An item that was given to a labeler is valued as if the label will come, and
@@ -313,7 +314,7 @@ class Scheduler(Verbs):
         """`replay` from here on: the events that a scheduler in this state wrote next.
 
         With `obey`, decisions are taken from the log instead of made again, for a log that
-        another version of the engine wrote (see `replaying`).
+        another version of the engine wrote (see `engine.replay`).
 
         >>> from venire import FixedOverlap, Greedy, Item
         >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]

@@ -1,4 +1,7 @@
-"""The verbs of a scheduler within a slot: items arrive, work is handed out, labels come."""
+"""What is done to a scheduler between two closes.
+
+Items, work, labels, gold, revisions, routes, repeats.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.engine.registry import changed
+from venire.engine.registry import contradiction
 from venire.engine.views import Readable
 from venire.errors import InputError, StateError
 from venire.events import (
@@ -28,7 +31,7 @@ from venire.events import (
 from venire.model import Assignment, Item, ItemId, Label, LabelerId, Revision, Verdict
 from venire.scheduling.kernel.desk import PENDING, TOUCHES
 
-#: Row (-1: the item has left), labeler, what was said, and 0.
+#: Row (-1: the item has left), labeler, what was said, and 0 for VOUCHED, which the queue sets.
 Code: TypeAlias = tuple[int, int, int, int]
 Heeded: TypeAlias = tuple[Label, Code]
 
@@ -163,9 +166,9 @@ class Verbs(Readable):
         The tone is in the code of what was said: the class plus the number of classes times it.
         """
         state, registry, new = self.state, self.state.registry, list[Heeded]()
-        for label, (row, m, said, own) in zip(batch, codes, strict=True):
+        for label, (row, m, said, vouched) in zip(batch, codes, strict=True):
             answer = said + len(registry.classes) * state.tones.of(m, label.confidence)
-            code = row, m, answer, own
+            code = row, m, answer, vouched
             if row < 0:
                 fresh = registry.note_late(label)
             else:
@@ -183,7 +186,7 @@ class Verbs(Readable):
         if place >= 0:
             label = [label for label in batch if label.item in state.registry.row][place]
             if held >= 0:
-                raise changed(label, state.registry.classes[held])
+                raise contradiction(label, state.registry.classes[held])
             raise StateError(f"labeler {label.labeler!r} may not label item {label.item!r}")
 
     def release(self, item: ItemId, labeler: LabelerId, bar: bool = False) -> None:

@@ -126,7 +126,7 @@ def test_methods_without_families_refuse_the_option(tmp_path: Path) -> None:
     file = tmp_path / "families.json"
     file.write_text(FILES[file.name])
     labels = str(written(tmp_path, family=True))
-    with pytest.raises(InputError, match="makes no use of families: take --method auto, or drop"):
+    with pytest.raises(InputError, match="does not use families: take --method auto, or drop"):
         aggregate(labels, method="majority", families=file)
     with pytest.raises(InputError, match="--numeric and --families exclude each other"):
         aggregate(labels, numeric=True, families=file)

@@ -283,8 +283,8 @@ def _lines(done: Labelled) -> Iterator[str]:
     yield f"expected  {100 * record['expected_accuracy']:.1f} % right, {record['confidence']}"
     if done.stale:
         yield "stale     remove the journal to ask again; what is in the cache costs nothing"
-    told = {"gold": done.checked, "alone": done.alone, "expert": done.expert}
-    yield from (f"{name:10}{found.words}" for name, found in told.items() if found is not None)
+    shares = {"gold": done.checked, "alone": done.alone, "expert": done.expert}
+    yield from (f"{name:10}{found.words}" for name, found in shares.items() if found is not None)
     if record["accuracy"] is not None:
         yield f"right     {100 * record['accuracy']:.1f} % of those of known truth"
     if "student" in record:
@@ -307,12 +307,12 @@ def _student(record: dict[str, Any]) -> str:
 
 
 def _labelers(labelers: list[dict[str, Any]]) -> Iterator[str]:
-    told = any(one["right_without"] is not None for one in labelers)
+    compared = any(one["right_without"] is not None for one in labelers)
     ranked = sorted(labelers, key=lambda one: (-one["spent"], -one["labels"]))
     known = any(one["known"] for one in ranked)
     wide = max(7, *(len(str(one["id"])) for one in ranked[:LISTED]))
     heads = "labels      spent  skill  90 % interval" + ("  right on gold" if known else "")
-    tail = "  right without" if told else ""
+    tail = "  right without" if compared else ""
     yield f"{'labeler':{wide}}  {heads}  verdicts changed without{tail}"
     for one in ranked[:LISTED]:
         changed, right = one["changed"], one["right_without"]
@@ -323,7 +323,7 @@ def _labelers(labelers: list[dict[str, Any]]) -> Iterator[str]:
         on_gold = f"{one['right']:,} of {one['known']:,}"
         line += f"{on_gold:>15}" if known else ""
         line += f"  {'-' if changed is None else f'{changed:,}':>24}"
-        if told:
+        if compared:
             line += f"  {'-' if right is None else f'{100 * right:.1f} %':>13}"
         yield line
     if len(ranked) > LISTED:

@@ -121,8 +121,8 @@ def progress(text: str, total: float | None) -> Iterator[Callable[..., None] | N
     from rich import progress as rich
     from rich.console import Console
 
-    said = rich.TextColumn("{task.description}")
-    columns = (rich.SpinnerColumn(), said) if total is None else (said, rich.BarColumn())
+    words = rich.TextColumn("{task.description}")
+    columns = (rich.SpinnerColumn(), words) if total is None else (words, rich.BarColumn())
     console = Console(stderr=True)
     with rich.Progress(*columns, rich.TimeElapsedColumn(), console=console, transient=True) as bars:
         yield partial(bars.update, bars.add_task(text, total=total))
@@ -133,12 +133,12 @@ def bar(total: int, unit: str = "slot", last: str = "adding up") -> Iterator[Pro
     """A bar for `progress=...`: how many of `unit` are done, and `last` at the end."""
     with progress("starting (the first run compiles, about 10 s)", total) as update:
 
-        def told(done: int, of: int) -> None:
+        def advance(done: int, of: int) -> None:
             words = last if done >= of else f"{unit} {done:,} of {of:,}"
             if update is not None:
                 update(completed=done, total=of, description=words)
 
-        yield None if update is None else told
+        yield None if update is None else advance
 
 
 @contextmanager
@@ -167,17 +167,17 @@ def compiling(console: Console, what: str) -> Iterator[Status]:
     class Shown(event.Listener):
         """Hears of each function that is not in the cache and has to be compiled."""
 
-        count, told = 0, time.monotonic()
+        count, printed = 0, time.monotonic()
 
         def on_start(self, begun: Any) -> None:
             """A function is being compiled."""
             self.count += 1
             name = begun.data["dispatcher"].py_func.__name__
-            said = f"Compiling, the first time only: {what}, function {self.count} ({name})"
-            status.update(said)
-            if not console.is_terminal and time.monotonic() - self.told > _EVERY:
-                self.told = time.monotonic()
-                console.print(said, markup=False, highlight=False)
+            line = f"Compiling, the first time only: {what}, function {self.count} ({name})"
+            status.update(line)
+            if not console.is_terminal and time.monotonic() - self.printed > _EVERY:
+                self.printed = time.monotonic()
+                console.print(line, markup=False, highlight=False)
 
         def on_end(self, ended: Any) -> None:
             """It is compiled."""

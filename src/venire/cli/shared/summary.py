@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from venire.cli.shared import screen
 from venire.cli.shared.guarantees import guarantee_lines
-from venire.cli.shared.tables import Reading, related_lines
+from venire.cli.shared.tables import related_lines
 from venire.costs import Costs, cost_matrix
 from venire.estimators import RobustMean
 from venire.estimators.auto import Auto
@@ -20,50 +18,22 @@ from venire.estimators.frames import part_columns
 from venire.estimators.intervals import implied_intervals, why_wide
 from venire.estimators.metrics import alpha_of
 from venire.estimators.ratings.ordinal import Ordinal
-from venire.files import columns_output, write_outputs
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, labels_given, sizes, total, vote_entropies
-from venire.labels.sources import as_ratings, as_true_values
-from venire.labels.sources.sheets import truth_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from venire.audits import Guarantee
     from venire.estimators.base import BaseEstimator
-    from venire.tools.addresses import PathOrAddress
 
 
 #: How many labelers to list.
 NAMED = 3
 
 
-def aggregate_numbers(
-    labels: PathOrAddress,
-    truth: PathOrAddress | None,
-    reading: Reading,
-    out: Path | None,
-    skills: Path | None,
-    as_json: bool,
-) -> None:
-    """Read, fit, write the files, and print the result."""
-    with screen.working(f"reading {labels.name}") as working:
-        given = reading.kept, reading.named
-        table = as_ratings(labels, *given, wide=reading.wide, tell=screen.say)
-        right = None
-        if truth is not None:
-            right = as_true_values(truth, table, truth_columns(truth, reading.beside))
-        working(f"robust mean of {len(table.said):,} numbers")
-        start = time.perf_counter()
-        fitted = RobustMean().fit(table)
-        seconds = round(time.perf_counter() - start, 6)
-        made = [(out, fitted.value_columns()), (skills, fitted.labeler_columns())]
-        write_outputs(columns_output(path, cells) for path, cells in made if path is not None)
-    record = _numbers(fitted, right) | {"seconds": seconds}
-    screen.show(record, _number_lines(fitted, record), as_json)
-
-
-def _numbers(fitted: RobustMean, right: NDArray[np.float64] | None) -> dict[str, Any]:
+def numbers_record(fitted: RobustMean, right: NDArray[np.float64] | None) -> dict[str, Any]:
+    """What is known of the robust means of numbers, and how far they are off."""
     table = fitted.table_
     record = {
         "method": fitted.name,
@@ -84,7 +54,8 @@ def _numbers(fitted: RobustMean, right: NDArray[np.float64] | None) -> dict[str,
     return record
 
 
-def _number_lines(fitted: RobustMean, record: dict[str, Any]) -> Iterator[str]:
+def number_lines(fitted: RobustMean, record: dict[str, Any]) -> Iterator[str]:
+    """The same in lines."""
     yield (
         f"robust mean: {record['labels']:,} numbers for {record['items']:,} tasks by "
         f"{record['labelers']:,} labelers"

@@ -189,7 +189,8 @@ class Usage:
         >>> usage.pay(Price(10, 0), {"prompt_tokens": 100, "completion_tokens": 5}), usage.unpriced
         (0.001, 0)
         """
-        read, written = tokens(reported, "prompt_tokens"), tokens(reported, "completion_tokens")
+        read = token_count(reported, "prompt_tokens")
+        written = token_count(reported, "completion_tokens")
         if read is None and written is None:
             self.unpriced += 1
         self.input_tokens += read or 0
@@ -218,7 +219,7 @@ class Usage:
         )
 
 
-def tokens(reported: Any, name: str) -> int | None:
+def token_count(reported: Any, name: str) -> int | None:
     """A number of tokens, if the answer has one."""
     value = reported.get(name) if isinstance(reported, Mapping) else None
     return value if isinstance(value, int) and value >= 0 else None

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from venire.connectors.judges.answers import digest, tokens
+from venire.connectors.judges.answers import digest, token_count
 from venire.connectors.judges.config import JudgeConfig
 from venire.errors import FileError
 from venire.tools.http import ApiDown, ApiError, JsonApi, doubled
@@ -133,8 +133,8 @@ class BatchBook:
 
     def end(self, batch: _Batch, answers: Mapping[str, tuple[int, Any]]) -> None:
         """Keep the answers of a batch, all of them before it counts as ended."""
-        said = [{"question": q, "status": s, "body": body} for q, (s, body) in answers.items()]
-        self._note(*({"judge": batch.judge, **row} for row in said))
+        rows = [{"question": q, "status": s, "body": body} for q, (s, body) in answers.items()]
+        self._note(*({"judge": batch.judge, **row} for row in rows))
         self._note({"batch": batch.name, "ended": True})
 
     def record(self, configs: Iterable[JudgeConfig]) -> list[dict[str, Any]]:
@@ -146,16 +146,16 @@ class BatchBook:
 
     def _row(self, config: JudgeConfig) -> dict[str, Any]:
         sent = [b for b in self._batches.values() if b.judge == config.id and b.id is not None]
-        said = [body for judge, _, body in self._answers.values() if judge == config.id]
-        used = [body["usage"] for body in said if isinstance(body, dict) and body.get("usage")]
-        read = sum(tokens(usage, "prompt_tokens") or 0 for usage in used)
-        written = sum(tokens(usage, "completion_tokens") or 0 for usage in used)
+        bodies = [body for judge, _, body in self._answers.values() if judge == config.id]
+        used = [body["usage"] for body in bodies if isinstance(body, dict) and body.get("usage")]
+        read = sum(token_count(usage, "prompt_tokens") or 0 for usage in used)
+        written = sum(token_count(usage, "completion_tokens") or 0 for usage in used)
         full = config.price.of(read, written)
         return {
             "id": config.id,
             "batches": len(sent),
             "questions": sum(len(b.questions) for b in sent),
-            "answers": len(said),
+            "answers": len(bodies),
             "cost": full * (1 - config.batch_discount),
             "saved": full * config.batch_discount,
         }
@@ -326,7 +326,7 @@ class BatchLine:
 
     async def _finish(self, batch: _Batch) -> None:
         """End a batch of an earlier run, and send again what it has left open."""
-        if batch.id is None and not await self._found(batch):
+        if batch.id is None and not await self._look_for(batch):
             self._book.end(batch, {})
         else:
             self._book.say(f"judge {self._judge}: waiting for batch {batch.id} of an earlier run")
@@ -350,10 +350,10 @@ class BatchLine:
         )
         content = "".join(json.dumps(line) + "\n" for line in lines).encode()
         form = {"file": (_file_name(batch), content, "application/jsonl")}
-        said = await self._patient(
+        uploaded = await self._patient(
             lambda: self._api.call("POST", "/files", files=form, data={"purpose": "batch"})
         )
-        file = _text_of(said, "id")
+        file = _text_of(uploaded, "id")
         self._book.sent(batch, file)
         made: dict[str, Any] = {
             "input_file_id": file,
@@ -374,11 +374,11 @@ class BatchLine:
             except ApiDown as down:  # it may have been made all the same
                 tries += 1
                 await asyncio.sleep(max(down.wait, _wait(tries)))
-                await self._found(batch)
+                await self._look_for(batch)
         self._book.say(f"judge {self._judge}: batch {batch.id} with {len(asks):,} questions")
         return batch
 
-    async def _found(self, batch: _Batch) -> bool:
+    async def _look_for(self, batch: _Batch) -> bool:
         """Find the batch that was made of a file of ours, if it was; its id is noted."""
         file = batch.file
         if file is None:
@@ -414,13 +414,13 @@ class BatchLine:
         looks = 0
         while True:
             looks += 1
-            said = await self._patient(lambda: self._api.call("GET", f"/batches/{batch.id}"))
-            status = _text_of(said, "status").lower()
+            found = await self._patient(lambda: self._api.call("GET", f"/batches/{batch.id}"))
+            status = _text_of(found, "status").lower()
             if status in _ENDED:
                 break
             await asyncio.sleep(_wait(looks))
         answers: dict[str, tuple[int, Any]] = {}
-        for file in (said.get("output_file_id"), said.get("error_file_id")):
+        for file in (found.get("output_file_id"), found.get("error_file_id")):
             if isinstance(file, str) and file:
                 path = f"/files/{file}/content"
                 text = await self._patient(partial(self._api.call, "GET", path, raw=True))
@@ -431,7 +431,7 @@ class BatchLine:
             f"{len(batch.questions):,} answered"
         )
         if status == "failed" and not answers:
-            why = _failure(said)
+            why = _failure(found)
             raise _TooMuch(why) if _queue_full(why) else Refused(f"the batch failed: {why}")
         return status
 

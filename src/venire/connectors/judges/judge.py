@@ -33,7 +33,7 @@ from venire.connectors.judges.answers import (
     pooled,
     read_label,
     read_rationale,
-    tokens,
+    token_count,
 )
 from venire.connectors.judges.batches import MOST_QUESTIONS, BatchBook, BatchLine, Refused
 from venire.connectors.judges.config import JudgeConfig
@@ -147,11 +147,12 @@ class Judge(Closing):
             return usage.cost / usage.labels
         read = len(config.prompt + config.system) // 4 + GUESSED_INPUT
         own = len(config.answer_first) // 4 + GUESSED_INPUT if config.answer_first else 0
-        asked = config.votes * self.config.price.of(read, self._guessed_output)
+        asked = config.votes * self.config.price.of(read, self.written)
         return asked + self.config.price.of(own, own and GUESSED_TEXT)
 
     @property
-    def _guessed_output(self) -> int:
+    def written(self) -> int:
+        """About how many tokens an answer has, for forecasts."""
         return GUESSED_TEXT if self.config.rationale else GUESSED_OUTPUT
 
     async def answer(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
@@ -170,7 +171,7 @@ class Judge(Closing):
         messages = self._prompt.messages(item, known, own)
         votes = (self._vote(messages, tuple(known), n) for n in range(self.config.votes))
         said = await asyncio.gather(*votes, return_exceptions=True)
-        return self._counted(said, tuple(known), cost)
+        return self._pool_votes(said, tuple(known), cost)
 
     async def probe(self, item: Any, classes: Sequence[str] | None = None) -> str:
         """Ask one question, without retries that take long, to see whether there are answers.
@@ -256,11 +257,6 @@ class Judge(Closing):
                 read += guessed_tokens(messages)
         return asked, cached, read
 
-    @property
-    def written(self) -> int:
-        """About how many tokens an answer has, for forecasts."""
-        return self._guessed_output
-
     def classes(self, classes: Sequence[str] | None = None) -> Mapping[str, str]:
         """The classes with their descriptions: its own, which must be those of the stream."""
         own = self.config.classes
@@ -273,7 +269,7 @@ class Judge(Closing):
             )
         return own or dict.fromkeys(classes or (), "")
 
-    def _counted(
+    def _pool_votes(
         self, said: Sequence[Answer | BaseException], classes: Sequence[str], cost: float
     ) -> Answer:
         """The answer of all votes, of which more than half must be there; `cost` comes on top."""
@@ -326,13 +322,13 @@ class Judge(Closing):
         if held is not None and held.get("label") in known:
             self.usage.cached += 1
             kept = Answer(held["label"], held.get("confidence"), 0.0, held.get("rationale"))
-            return self._told(kept)
+            return self._refuse_not_sure(kept)
         question = _Question(messages, classes)
         answer, spent = await self._until(question, lambda done: self._read(done, classes))
         self._keep(key, answer)
-        return self._told(replace(answer, cost=spent))
+        return self._refuse_not_sure(replace(answer, cost=spent))
 
-    def _told(self, answer: Answer) -> Answer:
+    def _refuse_not_sure(self, answer: Answer) -> Answer:
         """The answer, unless it is "not sure"."""
         if self.config.not_sure and answer.label == NOT_SURE:
             self.usage.unsure += 1
@@ -443,8 +439,8 @@ class Judge(Closing):
             except Refused as refused:
                 got = Halt(str(refused))
         if isinstance(got, Completion):
-            read = tokens(got.usage, "prompt_tokens") or 0
-            self._limits.used(guess, read + (tokens(got.usage, "completion_tokens") or 0))
+            read = token_count(got.usage, "prompt_tokens") or 0
+            self._limits.used(guess, read + (token_count(got.usage, "completion_tokens") or 0))
             return got, features
         if isinstance(got, Retry):
             self.usage.faults[got.kind] += 1

@@ -1,4 +1,4 @@
-"""The judges of a file, opened, and those of them that compare pairs.
+"""The judges of a file, opened; whether they answer; and those of them that compare pairs.
 
 Judges prefer what they read first, or last. A judge with `pair: [a, b]` is asked twice about an
 item, once with the fields `a` and `b` exchanged, and the second answer is turned back. The first
@@ -200,3 +200,30 @@ def judges_of(
         except BadKey as bad:
             raise FileError(path, None, f"judge {config.id}: {bad}") from None
     return judges
+
+
+async def check_judges(judges: Sequence[Judge], item: Any) -> list[str]:
+    """Ask every judge one question, once: an error names those that cannot answer.
+
+    Returns what is worth a warning: judges that did not answer in time, or are busy. The answers
+    are kept in the cache, so that they are not paid for again.
+    """
+    said = await asyncio.gather(*(one.probe(item) for one in judges), return_exceptions=True)
+    for one in said:
+        if isinstance(one, BaseException) and not isinstance(one, JudgeFault):
+            raise one
+    faults: dict[str, list[str]] = {}
+    for fault in said:
+        if isinstance(fault, JudgeFault):
+            faults.setdefault(fault.why, []).append(fault.judge)
+    if faults:
+        others = sum(one == "" for one in said)
+        some = "" if not others else f" ({others} other{'' if others == 1 else 's'} can be asked)"
+        named = (
+            f"judge{'s' * (len(who) > 1)} {', '.join(who)}: {why}" for why, who in faults.items()
+        )
+        raise InputError(
+            f"{'; '.join(named)}. Check base_url (up to and with /v1), model and key in the file "
+            f"of judges{some}; nothing else was asked"
+        )
+    return [one for one in said if isinstance(one, str) and one]

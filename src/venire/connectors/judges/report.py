@@ -1,4 +1,4 @@
-"""Judges beside their labels: what they would cost, whether they answer, how they did.
+"""Judges beside their labels: what they would cost, and how they did.
 
 Of a run: requests, tokens, cost and faults by kind, how far each agrees with the others, the
 position bias of judges that compare, and for pairs the win rate with Wilson's interval. Counts of
@@ -8,7 +8,6 @@ of the cache, cost nothing again. The bias is of all runs, as far as the cache h
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
@@ -17,10 +16,8 @@ import numpy as np
 
 from venire.audits.intervals import share_interval
 from venire.batch.labelers import BatchItem
-from venire.connectors.judges.answers import JudgeFault
 from venire.connectors.judges.judge import Judge
 from venire.connectors.judges.panel import PairJudge
-from venire.errors import InputError
 from venire.labels import LabelTable
 
 #: What win rates are not.
@@ -31,33 +28,6 @@ RAW: Final = (
 
 #: Half of Wilson's and the bias's 95 %, in standard errors.
 _Z: Final = 1.96
-
-
-async def check_judges(judges: Sequence[Judge], item: Any) -> list[str]:
-    """Ask every judge one question, once: an error names those that cannot answer.
-
-    Returns what is worth a warning: judges that did not answer in time, or are busy. The answers
-    are kept in the cache, so that they are not paid for again.
-    """
-    said = await asyncio.gather(*(one.probe(item) for one in judges), return_exceptions=True)
-    for one in said:
-        if isinstance(one, BaseException) and not isinstance(one, JudgeFault):
-            raise one
-    faults: dict[str, list[str]] = {}
-    for fault in said:
-        if isinstance(fault, JudgeFault):
-            faults.setdefault(fault.why, []).append(fault.judge)
-    if faults:
-        others = sum(one == "" for one in said)
-        some = "" if not others else f" ({others} other{'' if others == 1 else 's'} can be asked)"
-        named = (
-            f"judge{'s' * (len(who) > 1)} {', '.join(who)}: {why}" for why, who in faults.items()
-        )
-        raise InputError(
-            f"{'; '.join(named)}. Check base_url (up to and with /v1), model and key in the file "
-            f"of judges{some}; nothing else was asked"
-        )
-    return [one for one in said if isinstance(one, str) and one]
 
 
 def forecast(judges: Sequence[Judge], items: Sequence[Any]) -> dict[str, Any]:

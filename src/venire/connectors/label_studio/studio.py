@@ -178,10 +178,10 @@ class LabelStudio(JsonApi):
             return f"Token {self._token}"
         if time.monotonic() > self._until:
             path = "/api/token/refresh"
-            said = await self.call("POST", path, {"refresh": self._token})
-            if not are([said], {"access": str}) or not said["access"].isascii():
+            token = await self.call("POST", path, {"refresh": self._token})
+            if not are([token], {"access": str}) or not token["access"].isascii():
                 raise self.odd(path)
-            self._access = said["access"]
+            self._access = token["access"]
             self._until = time.monotonic() + ACCESS_SECONDS
         return f"Bearer {self._access}"
 

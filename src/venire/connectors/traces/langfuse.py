@@ -46,8 +46,8 @@ class Langfuse(TraceApi):
             "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY",
             "is this the address of Langfuse 3?",
         )
-        said = f"Basic {coded}" if user or key else ""
-        super().__init__("Langfuse", url, f"valid keys in {keys}", there, key, said)
+        authorization = f"Basic {coded}" if user or key else ""
+        super().__init__("Langfuse", url, f"valid keys in {keys}", there, key, authorization)
         self._queue = ""
         self._items: dict[str, str] = {}  # of the queue, by the trace
 
