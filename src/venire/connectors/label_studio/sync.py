@@ -194,8 +194,8 @@ class Sync(Rounds[Tally]):
             await self._leave()  # the last items may have left since, and no round follows
         given = set(self.desk.tokens) - before
         tally.given += len(given)
-        again = {task for task, _ in given} & set(tasks)  # what was annotated unasked, now asked
-        await self.hearing.hear([tasks[task] for task in again], tally)
+        answered = {task for task, _ in given} & set(tasks)  # what was annotated unasked, now asked
+        await self.hearing.hear([tasks[task] for task in answered], tally)
         tasks |= await self._read_dirty(tasks, tally)
         await self._write(tasks.values(), tally)
         self._reader.done()

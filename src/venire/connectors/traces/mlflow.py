@@ -80,11 +80,11 @@ class Mlflow(TraceApi):
         return found
 
     def _trace(self, row: Mapping[str, Any]) -> Trace:
-        said = row.get("assessments") or []
+        assessments = row.get("assessments") or []
         fields = {"assessment_id": str, "assessment_name": str, "source": dict}
-        self.checked(f"{TRACES}/search", said, {**fields, "last_update_time": str})
+        self.checked(f"{TRACES}/search", assessments, {**fields, "last_update_time": str})
         notes, ours = [], {}
-        for one in said:
+        for one in assessments:
             if one["assessment_name"] != self._label or one.get("valid") is False:
                 continue
             gold = "expectation" in one
@@ -106,7 +106,7 @@ class Mlflow(TraceApi):
         """Write verdicts: a new assessment, or the one that is there is changed."""
         for trace, verdict in verdicts:
             path = f"{TRACES}/{trace.id}/assessments"
-            said = {
+            assessment = {
                 "trace_id": trace.id,
                 "feedback": {"value": verdict.value},
                 "rationale": verdict.why,
@@ -114,7 +114,7 @@ class Mlflow(TraceApi):
             }
             first, *others = [*trace.ours, ""]
             if first:
-                body = {"assessment": {**said, "assessment_id": first}}
+                body = {"assessment": {**assessment, "assessment_id": first}}
                 mask = {"update_mask": "feedback,rationale,metadata"}
                 await self.call("PATCH", f"{path}/{first}", {**body, **mask})
                 for extra in filter(None, others):  # of two runs at the same time
@@ -122,7 +122,7 @@ class Mlflow(TraceApi):
             else:
                 source = {"source_type": "CODE", "source_id": OURS}
                 named = {"assessment_name": self._label, "source": source}
-                await self.call("POST", path, {"assessment": {**said, **named}})
+                await self.call("POST", path, {"assessment": {**assessment, **named}})
 
     async def _remove(self, path: str) -> None:
         try:

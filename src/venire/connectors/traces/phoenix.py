@@ -47,13 +47,17 @@ class Phoenix(TraceApi):
         return found
 
     async def _with_notes(self, spans: Sequence[dict[str, Any]]) -> list[Trace]:
-        said: dict[Any, list[dict[str, Any]]] = {_id(span): [] for span in spans}
-        asked = {"span_ids": [*said], "include_annotation_names": [self._label], "limit": 1000}
+        annotations: dict[Any, list[dict[str, Any]]] = {_id(span): [] for span in spans}
+        asked = {
+            "span_ids": [*annotations],
+            "include_annotation_names": [self._label],
+            "limit": 1000,
+        }
         fields = {"id": str, "span_id": str, "annotator_kind": str, "updated_at": str}
         async for rows in self._all("/span_annotations", asked, fields):
             for row in rows:
-                said.setdefault(row["span_id"], []).append(row)
-        return [_trace(span, said[_id(span)]) for span in spans]
+                annotations.setdefault(row["span_id"], []).append(row)
+        return [_trace(span, annotations[_id(span)]) for span in spans]
 
     async def _all(
         self, path: str, params: Mapping[str, Any], fields: Mapping[str, Any]

@@ -204,14 +204,14 @@ class TraceApi(JsonApi):
     """The API of a program that keeps traces, with what errors say about its keys and address."""
 
     def __init__(
-        self, name: str, url: str, keys: str, there: str, key: str, said: str = ""
+        self, name: str, url: str, keys: str, there: str, key: str, authorization: str = ""
     ) -> None:
-        """`keys` says which keys are expected, `said` how one is sent if not as a bearer token."""
-        said = said or (f"Bearer {key}" if key else "")
+        """`keys` says which are expected; `authorization` is the header, else a bearer token."""
+        sent = authorization or (f"Bearer {key}" if key else "")
         super().__init__(
             name,
             url,
-            {"authorization": said} if said else {},
+            {"authorization": sent} if sent else {},
             secret=key,
             hints={401: f"expected {keys}", 404: there},
             retry_seconds=RETRY_SECONDS,
