@@ -631,31 +631,17 @@ def first_fault(error: ValidationError) -> str:
 class ServiceSettings(BaseModel, extra="forbid", frozen=True):
     """Settings of the service, for all of its streams."""
 
-    max_waiting: Annotated[int, Field(ge=1)] = 1000
-    """Requests that may wait for work at once."""
-    max_wait_seconds: Seconds = 60.0
-    """The longest that a request waits for work."""
-    max_batch: Annotated[int, Field(ge=1)] = 100_000
-    """Items or labels in one request."""
-    max_open_items: Annotated[int, Field(ge=1)] = 1_000_000
-    """Open items of a stream; further ones are refused."""
-    max_labelers: Annotated[int, Field(ge=1)] = 10_000
-    """Labelers of a stream; nobody joins an open panel beyond them."""
-    remember_items: Annotated[int, Field(ge=0)] = 100_000
-    """Items that left of which the engine of a stream keeps what late labels need."""
-    archive: Path | None = None
-    """The folder for what the retention of a stream does not keep."""
-    snapshot_every: Annotated[int, Field(ge=1)] = 20_000
-    """Events after which the state of a stream is saved anew."""
-    allow_private_webhooks: bool = False
-    """Whether webhooks may go to private networks."""
-    webhook_min_attempts: Annotated[int, Field(ge=1, le=50)] = 8
-    """A message is not dead-lettered before it was tried so often, however long that takes."""
-    webhook_retry_seconds: Seconds = RETRIED
-    """How long a failed message is retried before it is dead-lettered."""
-    webhook_timeout_seconds: Seconds = 10.0
-    """How long an answer is awaited."""
-    webhook_first_delay_seconds: Seconds = 2.0
-    """The wait before the first retry; it doubles with each further one."""
-    key_refresh_seconds: Seconds = 2.0
-    """How often keys and sessions are read from the store, where other servers may change them."""
+    max_waiting: Annotated[int, Field(ge=1)] = 1000  # requests for work, at once
+    max_wait_seconds: Seconds = 60.0  # the longest that one waits
+    max_batch: Annotated[int, Field(ge=1)] = 100_000  # items or labels in one request
+    max_open_items: Annotated[int, Field(ge=1)] = 1_000_000  # of a stream; more are refused
+    max_labelers: Annotated[int, Field(ge=1)] = 10_000  # of a stream; nobody joins beyond them
+    remember_items: Annotated[int, Field(ge=0)] = 100_000  # that left, for their late labels
+    archive: Path | None = None  # the folder for what the retention of a stream does not keep
+    snapshot_every: Annotated[int, Field(ge=1)] = 20_000  # events between saves of a stream
+    allow_private_webhooks: bool = False  # whether they may go to private networks
+    webhook_min_attempts: Annotated[int, Field(ge=1, le=50)] = 8  # before giving a message up
+    webhook_retry_seconds: Seconds = RETRIED  # of failing before giving a message up
+    webhook_timeout_seconds: Seconds = 10.0  # how long an answer is awaited
+    webhook_first_delay_seconds: Seconds = 2.0  # before the first retry; doubles with each further
+    key_refresh_seconds: Seconds = 2.0  # between readings of keys, which others may change
