@@ -24,13 +24,13 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "modules": 399,
-    "lines": 89_400,
+    "modules": 300,
+    "lines": 86_300,
     "largest folders": 20,
     "lines of a file": 650,
     "lines of the file of Algorithm 1": 155,
     "lines of a function": 100,
-    "longest import chain from the server": 21,
+    "longest import chain from the server": 20,
     "duplicate pairs": 38,
     "private reaches": 0,
     "edits to add a policy": 2,
