@@ -25,7 +25,7 @@ def cluster() -> Iterator[str]:
     """The address of a scheduler with a worker, which is a thread of this process: quick."""
     with LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
     ) as running:  # fmt: skip
         yield running.scheduler_address
 

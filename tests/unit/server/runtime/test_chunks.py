@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from venire.engine import Scheduler
 from venire.server import ItemIn, Lease
 from venire.server.edge.handlers import dumps, long_answer
 from venire.server.runtime.ticker import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
+from venire.server.store import Change, Insert, ItemRow
 from venire.server.stream.live_stream import LARGE_STREAM
 
 OPEN: dict[str, Any] = {"open_panel": True, "learning": "while-serving", "panel": ()}
@@ -89,18 +91,24 @@ async def test_others_are_served_while_a_long_stream_is_filed_anew_for_a_newcome
 
 
 @running
-async def test_few_pieces_of_a_request_wait_for_the_disk() -> None:
+async def test_few_pieces_of_a_request_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Flaky()
     async with bench(storage) as b:
-        writer, most, lag = b.service.runtime.writer, 0, 0.02
-        storage.lag = lag
+        storage.lag, runtime = 0.02, b.service.runtime
+        write, pieces, waiting = runtime.write, list[asyncio.Future[None]](), list[int]()
+
+        def counted(changes: Sequence[Change]) -> asyncio.Future[None]:
+            done = write(changes)
+            if any(isinstance(one, Insert) and isinstance(one.rows[0], ItemRow) for one in changes):
+                pieces.append(done)
+                waiting.append(sum(not piece.done() for piece in pieces))
+            return done
+
+        monkeypatch.setattr(runtime, "write", counted)
         items = [ItemIn(f"i{n}") for n in range(8 * CHUNK)]
-        coming = asyncio.ensure_future(b.service.add_items("posts", items))
-        while not coming.done():
-            most = max(most, writer.waiting)
-            await asyncio.sleep(lag / 10)
-        assert len(await coming) == len(items)
-        assert most <= MAX_UNCOMMITTED + 1
+        assert len(await b.service.add_items("posts", items)) == len(items)
+        assert len(pieces) == 8
+        assert max(waiting) <= MAX_UNCOMMITTED + 1
 
 
 @running
