@@ -12,11 +12,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO
+from threading import Timer
+from typing import IO, Any
 
 import venire
 from venire.cli import main
@@ -80,6 +82,17 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
+@contextmanager
+def started(command: Sequence[str], **more: Any) -> Iterator[subprocess.Popen[str]]:
+    """`subprocess.Popen`, killed when something goes wrong: that would wait for its end forever."""
+    with subprocess.Popen(command, **more) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+
+
 def run(
     folder: Path,
     *command: str,
@@ -96,7 +109,7 @@ def run(
     env["PYTHONPATH"] = str(Path(venire.__file__).parents[1])
     if FORKS is None:
         whole, pipe = [sys.executable, "-m", "venire", *command], subprocess.PIPE
-        with subprocess.Popen(
+        with started(
             whole, cwd=folder, env=env, stdout=pipe, stderr=pipe, encoding="utf-8"
         ) as plain:
             begun(plain)
@@ -106,9 +119,12 @@ def run(
         process = Forked(command, folder, env, log.fileno(), children=True)
         begun(process)
         assert process.stdout is not None
+        limit = Timer(timeout, process.kill)
+        limit.start()
         with process.stdout:
             said = process.stdout.read()
-        code = process.wait(timeout)
+        code = process.wait()
+        limit.cancel()
         log.seek(0)
         return subprocess.CompletedProcess(command, code, said, log.read())
 

@@ -18,6 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import venire
+from tests.forked import started
 from tests.marks import nightly
 from tests.unit.labels.bad import BAD_LABELS, BAD_TRUTH, BadFile
 from venire.cli import main
@@ -365,7 +366,7 @@ def test_ctrl_c_leaves_nothing_half_written(folder: Path) -> None:
         "sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "aggregate", "labels.csv", *OUT]
-    with subprocess.Popen(
+    with started(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
     ) as process:
         assert process.stdout is not None

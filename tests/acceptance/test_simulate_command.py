@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 import venire
+from tests.forked import started
 from tests.unit.files.malformed import BAD_ITEMS, BAD_PANELS, Malformed
 from venire import LearnThenServe, LearnWhileServing, Poisson, Random, World, simulate
 from venire.cli import main
@@ -320,7 +322,7 @@ def test_ctrl_c_leaves_nothing_half_written(folder: Path) -> None:
         "s.simulate = slow; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "simulate", "--slots", "100", *OUT]
-    with subprocess.Popen(
+    with started(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
     ) as process:
         assert process.stdout is not None
@@ -329,6 +331,24 @@ def test_ctrl_c_leaves_nothing_half_written(folder: Path) -> None:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
     assert sorted(os.listdir(folder)) == ["items.csv", "panel.csv"]
+
+
+def test_ctrl_c_that_comes_while_an_object_is_freed_is_not_lost(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Freed:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def slow(*args: Any) -> None:
+        Freed()
+        for _ in range(12_000):
+            time.sleep(0.01)
+        pytest.fail("it goes on")
+
+    monkeypatch.setattr("venire.simulation.simulate", slow)
+    assert main(["simulate", *OUT]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_reader_who_leaves_early_is_no_error() -> None:

@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = list(sys.argv[1:] if argv is None else argv)
     commands = tuple(args[:1]) if args and args[0] in COMMANDS else COMMANDS
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), screen.interruptible():
         warnings.showwarning = screen.show_warning
         try:
             command = typer.main.get_command(make_app(commands))

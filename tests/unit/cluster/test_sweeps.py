@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="pip install 'venire[distributed]'")
 
+from tests.forked import started
 from tests.unit.simulation.points import count, point
 from tests.unit.simulation.test_sweep import ROOT, alive, wait_for
 from venire.cluster import connected
@@ -92,7 +93,7 @@ def test_ctrl_c_ends_a_cluster_of_its_own(tmp_path: Path) -> None:
     """While two points are under way that would take an hour."""
     command = [sys.executable, "-m", "tests.unit.simulation.points", str(tmp_path)]
     log, file = tmp_path / "log", tmp_path / "points.sqlite"
-    with subprocess.Popen(
+    with started(
         [*command, "12", "local"], cwd=ROOT, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     ) as process:  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import started
 from tests.unit.simulation import points
 from tests.unit.simulation.points import point
 from venire.errors import FileError, InputError, StateError
@@ -111,7 +112,7 @@ def test_killed_and_resumed(tmp_path: Path, how: signal.Signals) -> None:
     """It stops, its processes end, what is finished is kept, and the rest is run."""
     command = [sys.executable, "-m", "tests.unit.simulation.points", str(tmp_path)]
     log, file = tmp_path / "log", tmp_path / "points.sqlite"
-    with subprocess.Popen(
+    with started(
         [*command, "12"], cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         wait_for(lambda: points.count(file) == 12 and len(log.read_text().split()) == 14)

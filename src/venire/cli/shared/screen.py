@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -110,6 +112,28 @@ def table(
     for row in rows:
         made.add_row(*row)
     return made
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Where a Ctrl-C is never lost: one that comes while Python frees an object comes again.
+
+    What is raised in a `__del__`, or in a callback of a weak reference, is printed and ignored.
+    """
+    told = sys.unraisablehook
+
+    def hook(raised: sys.UnraisableHookArgs) -> None:
+        if raised.exc_type is KeyboardInterrupt and hasattr(signal, "pthread_kill"):
+            here = threading.get_ident(), signal.SIGINT
+            threading.Timer(0.01, signal.pthread_kill, here).start()  # it would be lost in here too
+        else:
+            told(raised)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = told
 
 
 @contextmanager

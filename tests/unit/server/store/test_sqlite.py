@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from tests.forked import started
 from tests.store.battery import everything
 from venire.errors import StoreDown, StoreError
 from venire.server.store import (
@@ -291,7 +292,7 @@ with open_storage(sys.argv[1]) as storage, Writer(storage) as writer:
 def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/venire.db"
     for count in (1, 7, 20):
-        with subprocess.Popen(
+        with started(
             [sys.executable, "-c", WRITE_FOREVER, url], stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None
