@@ -24,7 +24,7 @@ def plain_differences(storage: Storage, stream: str, after: int = 0) -> set[str]
 
 class Whole:
     def __init__(self, storage: Storage, stream: str, after: int) -> None:
-        self.storage, self.stream = storage, stream
+        self.storage, self.stream, self.after = storage, stream, after
         snapshot = storage.snapshot(stream, after)
         assert snapshot is not None
         engine = Scheduler.restore(snapshot.body)
@@ -107,7 +107,9 @@ class Whole:
             yield f"the label of {item!r} by {labeler!r} is in the log but not in the table"
 
     def has_left(self, item: str) -> bool:
-        return item in self.left or (bool(self.open) and item not in {*self.came, *self.open})
+        """As the table of items says, which is compared by itself; before the start, any may."""
+        row = self.storage.item(self.stream, item)
+        return self.after > 0 if row is None else row.status != ItemStatus.OPEN
 
     def leases(self) -> Iterator[str]:
         since = None if self.since == -math.inf else self.since

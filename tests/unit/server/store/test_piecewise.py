@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.marks import examples
@@ -77,6 +77,7 @@ def damaged(storage: MemoryStorage, table: str, place: int, what: str) -> None:
 
 @examples(night=60, day=20)
 @given(harms=st.lists(harm, max_size=3), window=st.sampled_from([1, 7, 20_000]))
+@example(harms=[("items", 50, "delete")], window=7)  # its labeler has not answered yet
 def test_pieces_find_what_the_whole_finds(harms: list[Any], window: int) -> None:
     storage = MemoryStorage()
     storage.tables = copy.deepcopy(PLAYED.tables)
