@@ -120,14 +120,23 @@ def interruptible() -> Iterator[None]:
 
     What is raised in a `__del__`, or in a callback of a weak reference, is printed and ignored.
     """
-    told = sys.unraisablehook
+    told, inside = sys.unraisablehook, False
 
     def hook(raised: sys.UnraisableHookArgs) -> None:
-        if raised.exc_type is KeyboardInterrupt and hasattr(signal, "pthread_kill"):
-            here = threading.get_ident(), signal.SIGINT
-            threading.Timer(0.01, signal.pthread_kill, here).start()  # it would be lost in here too
-        else:
+        nonlocal inside
+        if raised.exc_type is not KeyboardInterrupt or not hasattr(signal, "pthread_kill"):
             told(raised)
+            return
+        inside = True
+        try:
+            threading.Thread(target=again, args=[threading.get_ident()], daemon=True).start()
+        finally:
+            inside = False  # the last step: Python looks for signals after calls and jumps
+
+    def again(thread: int) -> None:
+        while inside:  # where it would be lost once more
+            time.sleep(0.001)
+        signal.pthread_kill(thread, signal.SIGINT)
 
     sys.unraisablehook = hook
     try:
