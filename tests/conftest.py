@@ -70,6 +70,8 @@ class _OnlyWhereExamplesAre:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what is in background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # for commands to be interrupted
     config.pluginmanager.register(_OnlyWhereExamplesAre())
 
 
