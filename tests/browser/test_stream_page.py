@@ -109,6 +109,7 @@ def test_without_scripts_the_charts_are_there(browser: Any, process: Process) ->
     page = context.new_page()
     try:
         sign_in(page, process, process.key)
+        assert page.inner_text("#connection") == ""  # nothing keeps the overview up to date
         page.goto(f"{process.url}/streams/posts")
         assert page.locator(".drawing > svg polyline").count() >= 8
         assert page.locator(".drawing > svg polygon").count() == 4
