@@ -87,18 +87,19 @@ def test_an_operator_finds_an_item_and_reads_its_story(page: Any, process: Proce
     page.fill("#key", process.key)
     page.keyboard.press("Enter")
     page.wait_for_selector("table.items")
-    assert page.locator("table.items tbody tr").count() == 20
+    until(lambda: page.locator("table.items tbody tr").count() == 20)
     page.click("text=Clear")
     page.wait_for_selector("text=Earlier items")
-    assert page.locator("table.items tbody tr").count() == 50
+    until(lambda: page.locator("table.items tbody tr").count() == 50)
     page.click("text=Earlier items")
     page.wait_for_selector("text=From the latest")
-    assert page.locator("table.items tbody tr").count() == 12
+    until(lambda: page.locator("table.items tbody tr").count() == 12)
     page.fill("#text", "TEXT 3")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=Clear")
     page.get_by_role("link", name="i3", exact=True).click()
     page.wait_for_selector(".story li.left")
+    page.wait_for_load_state()
     story = page.inner_text(".story")
     for told in ("It arrived in slot", "ann said spam", "bob said ok", "because"):
         assert told in story
@@ -132,7 +133,7 @@ def test_a_reviewer_overrides_by_keyboard_and_the_item_is_revised(
         sign_in(page, process, key)
         page.goto(f"{process.url}/streams/day/reviews?kind=disputed")
         page.wait_for_selector("form.judge")
-        assert page.locator("form.judge").count() == 5
+        until(lambda: page.locator("form.judge").count() == 5)
         first = str(page.get_attribute("form.judge", "data-item"))
         verdict = client.item("day", first)["verdict"]
         page.keyboard.press("j")

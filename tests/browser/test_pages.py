@@ -88,6 +88,7 @@ def test_the_overview_is_live(page: Any, process: Process) -> None:
     until(lambda: row.locator("[data-figure=queue]").inner_text() == str(int(before) + 3))
     row.get_by_role("link", name="images").click()
     page.wait_for_selector("text=Labelers")
+    page.wait_for_load_state()
     assert {"ann", "bob"} <= set(page.locator("tbody td:first-child").all_inner_texts())
     page.click("text=Sign out")
     page.wait_for_selector("#key")
