@@ -1,4 +1,4 @@
-"""The `venire` command in processes of their own, without importing everything in each.
+"""The `venire` command in processes of their own, without importing everything in each (`run`).
 
 A process that has imported venire and loaded its kernels (`tests.preloaded`) stands by, and each
 command is a fork of it. So a server is there after a tenth of the work that `python -m venire`

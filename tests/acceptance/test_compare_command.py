@@ -17,7 +17,6 @@ import pytest
 
 import venire
 from tests import forked
-from tests.forked import started
 from tests.unit.simulation.points import count
 from venire import FixedOverlap, Greedy, simulate
 from venire_research.regimes import COLUMNS, REGIMES, regimes_named
@@ -156,7 +155,7 @@ def test_without_label_sets_it_says_what_is_left_out(
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:
     options = [*SMALL, *TWO, "--seeds", "40"]
     store = tmp_path / "venire-compare" / "points.sqlite"
-    with started(
+    with forked.started(
         [*VENIRE, *options, "--jobs", "2"],
         cwd=tmp_path,
         env=environment(),

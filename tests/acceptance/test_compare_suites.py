@@ -17,7 +17,6 @@ import pytest
 
 import venire
 from tests import forked
-from tests.forked import started
 from tests.unit.research.test_equal_labels import write_set
 from tests.unit.simulation.points import count
 from venire_research.equal_labels.measures import COLUMNS, measure
@@ -114,7 +113,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
 ) -> None:
     options = ["--equal-labels", "--data", str(folder / "data"), "--seeds", "3", "--jobs", "2"]
     store = tmp_path / "venire-compare" / "points.sqlite"
-    with started(
+    with forked.started(
         [*VENIRE, *options],
         cwd=tmp_path,
         env=environment(),

@@ -16,7 +16,6 @@ import pytest
 
 import venire
 from tests import forked
-from tests.forked import started
 from tests.integration.server.harness import until
 from venire.cli import main
 from venire_research.commands.demo import demo
@@ -117,7 +116,7 @@ def test_errors_are_one_line(
 def test_ctrl_c_stops_with_one_line(tmp_path: Path) -> None:
     command = [*VENIRE, "demo", "--seeds", "1000"]
     pipe = subprocess.PIPE
-    with started(
+    with forked.started(
         command, cwd=tmp_path, env=plain(), stdout=pipe, stderr=pipe, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
@@ -139,7 +138,7 @@ def test_serve_is_a_console_that_fills_while_one_watches(tmp_path: Path) -> None
     env = plain() | {"TMPDIR": str(tmp_path)}
     command = [*VENIRE, "demo", "--serve", "--no-browser"]
     pipe = subprocess.PIPE
-    with started(
+    with forked.started(
         command, cwd=tmp_path, env=env, stdout=pipe, stderr=pipe, encoding="utf-8"
     ) as process:
         try:

@@ -18,7 +18,6 @@ import pytest
 
 import venire
 from tests import forked
-from tests.forked import started
 from tests.unit.simulation.points import count
 from venire_research.figures import ORDER
 from venire_research.sweeps.store import Store
@@ -177,7 +176,7 @@ def test_without_matplotlib_it_says_what_to_install(
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:
     options = ["--quick", "--seeds", "6", "--figure", "synthetic-learning", "--jobs", "2"]
     store = tmp_path / "venire-reproduce" / "points.sqlite"
-    with started(
+    with forked.started(
         [*VENIRE, *options],
         cwd=tmp_path,
         env=environment(),

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests import forked
-from tests.forked import started
 from tests.integration.server.harness import SOURCE, Process
 from tests.judge_server import CLASSES, judging, truth
 from venire.client import Work
@@ -87,7 +86,7 @@ def test_a_judge_that_is_away_bars_nobody(process: Process, tmp_path: Path) -> N
         client.create_stream("away", **SETTINGS)
         client.add_items("away", [{"id": "i", "payload": {"text": "x"}}])
         command = [sys.executable, "-m", "venire", "work", "--stream", "away", "--url", process.url]
-        with started(
+        with forked.started(
             [*command, "--judges", "judges.yaml", "--grace", "0"],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": SOURCE, "VENIRE_KEY": process.key},

@@ -1,4 +1,4 @@
-"""Messages and progress of the command line, on stderr; what is being compiled."""
+"""Messages and progress of the command line, on stderr; what is being compiled; Ctrl-C."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def table(
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Where a Ctrl-C is never lost: one that comes while Python frees an object comes again.
+    """Where a Ctrl-C that comes while Python frees an object is not lost: it comes again.
 
     What is raised in a `__del__`, or in a callback of a weak reference, is printed and ignored.
     """
