@@ -188,15 +188,24 @@ def _run(planned: list[tuple[str, Job]], workers: int) -> Iterator[str]:
     from multiprocessing import get_context
 
     if workers == 1:
+        _say_no_more()
         for name, job in planned:
             job()
             yield name
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_say_no_more) as pool:
         names = {pool.submit(job): name for name, job in planned}
         for ended in as_completed(names):
             ended.result()
             yield names[ended]
+
+
+def _say_no_more() -> None:
+    """Who compiles beforehand need not be told that this can be done."""
+    from venire.tools.compiling import Notice
+
+    Notice.given = True
 
 
 def _everything() -> Iterator[tuple[str, Job]]:

@@ -75,8 +75,13 @@ NO_PART: Final = ("datasets.py", "operations.py", "testing.py")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _say(line: str) -> None:
+    if sys.stderr is not None:  # as where a window of Windows has none
+        sys.stderr.write(f"venire: {line}\n")
+
+
 class Notice:
-    """One line on stderr where somebody waits for the compiler: at a terminal, or in a notebook.
+    """One line, once, where somebody waits for the compiler: on stderr, or in the log of a server.
 
     It comes with the eleventh function, since ten take no time worth a word. `given` is set by
     whoever shows more than this line.
@@ -84,6 +89,7 @@ class Notice:
 
     given: ClassVar[bool] = False
     functions: ClassVar[int] = 0
+    say: ClassVar[Callable[[str], object]] = _say
 
     @classmethod
     def count(cls) -> None:
@@ -95,11 +101,10 @@ class Notice:
         if cls.given or cls.functions <= 10:
             return
         cls.given = True
-        if sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
-            sys.stderr.write(
-                "venire: compiling, which takes up to half a minute the first time; "
-                "`venire warm-up` does it beforehand\n"
-            )
+        cls.say(
+            "compiling, which takes up to half a minute the first time; "
+            "`venire warm-up` does it beforehand"
+        )
 
 
 class _PartCode(JITCodeLibrary):

@@ -218,8 +218,11 @@ import logging
 import structlog
 from venire.server.edge.monitoring import configure_log
 from venire.server.edge.settings import ServerSettings
+from venire.tools.compiling import Notice
 
 configure_log(ServerSettings(log_format="json"))
+for _ in range(20):
+    Notice.count()
 structlog.get_logger("venire").info("a slot", stream="posts")
 logging.getLogger("venire.service").warning("of %s", "the service")
 logging.getLogger("alembic").info("not told")
@@ -237,7 +240,8 @@ def test_a_log_in_json_is_json_line_for_line() -> None:
         [sys.executable, "-c", LOGS], env=env, capture_output=True, text=True, timeout=200
     )
     lines = [json.loads(line) for line in ran.stderr.splitlines()]
-    told = [(line["level"], line["event"]) for line in lines]
+    assert lines[0]["event"].startswith("compiling, which takes up to half a minute")
+    told = [(line["level"], line["event"]) for line in lines[1:]]
     assert told == [
         ("info", "a slot"),
         ("warning", "of the service"),
@@ -245,4 +249,4 @@ def test_a_log_in_json_is_json_line_for_line() -> None:
         ("error", "failed"),
     ]
     assert all("timestamp" in line for line in lines)
-    assert all("ZeroDivisionError" in line["exception"] for line in lines[2:])
+    assert all("ZeroDivisionError" in line["exception"] for line in lines[3:])
