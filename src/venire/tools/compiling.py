@@ -32,10 +32,10 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import os
 import pickle
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable
@@ -75,13 +75,8 @@ NO_PART: Final = ("datasets.py", "operations.py", "testing.py")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _say(line: str) -> None:
-    if sys.stderr is not None:  # as where a window of Windows has none
-        sys.stderr.write(f"venire: {line}\n")
-
-
 class Notice:
-    """One line, once, where somebody waits for the compiler: on stderr, or in the log of a server.
+    """One line where somebody waits for the compiler: on stderr, or wherever the program logs.
 
     It comes with the eleventh function, since ten take no time worth a word. `given` is set by
     whoever shows more than this line.
@@ -89,7 +84,6 @@ class Notice:
 
     given: ClassVar[bool] = False
     functions: ClassVar[int] = 0
-    say: ClassVar[Callable[[str], object]] = _say
 
     @classmethod
     def count(cls) -> None:
@@ -101,8 +95,8 @@ class Notice:
         if cls.given or cls.functions <= 10:
             return
         cls.given = True
-        cls.say(
-            "compiling, which takes up to half a minute the first time; "
+        logging.getLogger("venire").warning(
+            "venire compiles, which takes up to half a minute the first time; "
             "`venire warm-up` does it beforehand"
         )
 

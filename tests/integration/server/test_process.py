@@ -240,7 +240,7 @@ def test_a_log_in_json_is_json_line_for_line() -> None:
         [sys.executable, "-c", LOGS], env=env, capture_output=True, text=True, timeout=200
     )
     lines = [json.loads(line) for line in ran.stderr.splitlines()]
-    assert lines[0]["event"].startswith("compiling, which takes up to half a minute")
+    assert lines[0]["event"].startswith("venire compiles, which takes up to half a minute")
     told = [(line["level"], line["event"]) for line in lines[1:]]
     assert told == [
         ("info", "a slot"),

@@ -15,7 +15,7 @@ from numba import njit
 from numba.core.caching import NullCache
 
 import venire
-from venire.tools.compiling import Notice, _Turn, inlined, kernel
+from venire.tools.compiling import _Turn, inlined, kernel
 
 SOURCE = str(Path(venire.__file__).parents[1])
 
@@ -161,20 +161,26 @@ def test_a_part_is_compiled_once_for_all_sizes_of_integer_and_an_entry_point_may
     assert inner(1) == 8
 
 
-def test_the_notice_comes_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(Notice, "given", False)
-    monkeypatch.setattr(Notice, "functions", 0)
-    for _ in range(10):
-        Notice.count()
-    assert capsys.readouterr().err == ""
-    for _ in range(10):
-        Notice.count()
-    assert capsys.readouterr().err.splitlines() == [
-        "venire: compiling, which takes up to half a minute the first time; "
-        "`venire warm-up` does it beforehand"
-    ]
+NOTICE = """
+from venire.tools.compiling import Notice
+
+for _ in range(10):
+    Notice.count()
+assert not Notice.given
+for _ in range(10):
+    Notice.count()
+"""
+
+
+def test_the_notice_comes_once() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", NOTICE], capture_output=True, text=True, check=True
+    )
+    assert (told.stdout, told.stderr) == (
+        "",
+        "venire compiles, which takes up to half a minute the first time; "
+        "`venire warm-up` does it beforehand\n",
+    )
 
 
 SHAPES = """

@@ -39,7 +39,6 @@ from venire import __version__
 from venire.server.edge.settings import ServerSettings
 from venire.server.messages import Insights
 from venire.server.runtime.health import PARTS, Condition
-from venire.tools.compiling import Notice
 
 #: Variables that are no settings of the server.
 OTHERS: Final = frozenset({"VENIRE_CONFIG", "VENIRE_DATA", "VENIRE_KEY", "VENIRE_URL"})
@@ -73,7 +72,6 @@ def configure_log(settings: ServerSettings) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
     )
-    Notice.say = structlog.get_logger("venire").info
 
 
 def as_line(settings: ServerSettings, said: str, level: str = "info") -> str:
