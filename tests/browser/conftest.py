@@ -24,6 +24,9 @@ FLAGS = [
     "--disable-sync",
 ]
 
+#: What people do on a page: nothing comes of it before the page's scripts are there.
+ACTS = ("check", "click", "dblclick", "fill", "press", "select_option", "set_checked", "uncheck")
+
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
@@ -43,10 +46,23 @@ def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("chromium is not installed")
     playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
+    with pytest.MonkeyPatch.context() as patch, playwright.sync_playwright() as started:
+        for act in ACTS:
+            for kind in (playwright.Page, playwright.Locator):
+                patch.setattr(kind, act, once_loaded(getattr(kind, act)))
         chromium = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
         chromium.close()
+
+
+def once_loaded(act: Callable[..., Any]) -> Callable[..., Any]:
+    """The same once the scripts of a page have run, as on one that has just been loaded again."""
+
+    def acted(where: Any, *args: Any, **named: Any) -> Any:
+        getattr(where, "page", where).wait_for_load_state("domcontentloaded")
+        return act(where, *args, **named)
+
+    return acted
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -49,6 +50,9 @@ _LOOK: Final = 100
 
 #: How often a transaction is tried that PostgreSQL gave up for another one.
 _TRIES = 3
+
+#: Seconds between them: tried at once, it may meet the other one again, which was woken just now.
+_PAUSE = 0.2
 
 #: From this many rows on, COPY is used instead of INSERT; and the most rows of one COPY, so that
 #: a long write says something now and then: a session in one COPY is taken for silent (`servers`).
@@ -329,6 +333,7 @@ class PostgresStorage(Storage):
             except StoreError as error:
                 if not left or not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
                     raise
+            time.sleep(_PAUSE * (_TRIES - left))
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
