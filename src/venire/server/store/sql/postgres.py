@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -51,7 +50,8 @@ _LOOK: Final = 100
 #: How often a transaction is tried that PostgreSQL gave up for another one.
 _TRIES = 3
 
-#: Seconds between them: tried at once, it may meet the other one again, which was woken just now.
+#: Seconds after the first time, and twice as many after the second: at once it may meet the other
+#: transaction again, which was woken just now.
 _PAUSE = 0.2
 
 #: From this many rows on, COPY is used instead of INSERT; and the most rows of one COPY, so that
@@ -333,7 +333,7 @@ class PostgresStorage(Storage):
             except StoreError as error:
                 if not left or not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
                     raise
-            time.sleep(_PAUSE * (_TRIES - left))
+            self._closed.wait(_PAUSE * (_TRIES - left))
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
