@@ -120,7 +120,7 @@ def aggregate(
         _relate(estimator, families, source, table, reading.beside)
         if method == "ordinal":
             estimator.set_params(order=tuple(table.classes))
-        working(f"{method}: {sizes(table)[1]:,} labels (a first run compiles, some 10 s)")
+        working(f"{method}: {sizes(table)[1]:,} labels (a first run compiles, some 5 s)")
         start = time.perf_counter()
         charged = {like(pair, table.classes): cost for pair, cost in charged.items()}
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work

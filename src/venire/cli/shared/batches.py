@@ -242,7 +242,7 @@ def say_continued(journal: Path) -> int:
 def watched() -> Iterator[Callable[[Progress], None] | None]:
     """Progress on a terminal: spend, sure items, expected accuracy, time left."""
     began = time.monotonic()
-    with screen.progress("asking (the first run compiles, some 10 s)", 1.0) as update:
+    with screen.progress("asking", 1.0) as update:
 
         def watch(now: Progress) -> None:
             if update is not None:

@@ -164,7 +164,7 @@ def progress(text: str, total: float | None) -> Iterator[Callable[..., None] | N
 @contextmanager
 def bar(total: int, unit: str = "slot", last: str = "adding up") -> Iterator[Progress | None]:
     """A bar for `progress=...`: how many of `unit` are done, and `last` at the end."""
-    with progress("starting (the first run compiles, about 10 s)", total) as update:
+    with progress("starting", total) as update:
 
         def advance(done: int, of: int) -> None:
             words = last if done >= of else f"{unit} {done:,} of {of:,}"

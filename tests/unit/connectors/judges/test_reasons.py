@@ -75,7 +75,7 @@ def test_a_rationale_is_in_the_journal_the_labels_and_the_report(tmp_path: Path)
     posts = {f"p{n}": {"text": f"{'BUY' if n % 2 else 'see'} {n}"} for n in range(12)}
     with judging() as server:
         for _ in range(2):  # the second time out of the journal
-            judge = Judge(config(server, rationale=True, logprobs=True, timeout=5))
+            judge = Judge(config(server, rationale=True, logprobs=True))
             done = label(posts, [judge], Budget(labels=12), journal=tmp_path / "j")
             close_labelers([judge])
     assert len(server.bodies) == 12

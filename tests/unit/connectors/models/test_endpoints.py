@@ -33,7 +33,7 @@ def model(server: ModelServer, calling: Calling | None = None, **options: Any) -
     }
     given |= options
     used = {key: value for key, value in given.items() if value is not None}
-    quick = calling or Calling(num_retries=2, timeout=10.0)
+    quick = calling or Calling(num_retries=2, timeout=60.0)
     return HttpModel("m", f"{server.url}/predict", request=REQUEST, calling=quick, **used)
 
 
@@ -237,7 +237,7 @@ def test_a_third_of_the_requests_fails_and_no_label_is_wrong() -> None:
 
 
 def backend(server: ModelServer, **options: Any) -> LabelStudioBackend:
-    quick = Calling(num_retries=1, timeout=10.0)
+    quick = Calling(num_retries=1, timeout=60.0)
     return LabelStudioBackend("b", server.url, classes=CLASSES, calling=quick, **options)
 
 
