@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,17 @@ def hide(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(builtins, "__import__", importing)
 
     return without
+
+
+@pytest.mark.parametrize("rows", [TEXT, WHOLE], ids=["text", "whole numbers"])
+def test_a_file_is_read_without_pandas_where_it_is_installed(rows: Rows, tmp_path: Path) -> None:
+    code = (
+        "import sys; from venire.labels.sources import as_table;"
+        f"as_table({str(csv_file(rows, tmp_path))!r});"
+        "print([m for m in ('pandas', 'pyarrow') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "['pyarrow']"
 
 
 def test_without_pyarrow(hide: Any, tmp_path: Path) -> None:

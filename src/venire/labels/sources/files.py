@@ -218,7 +218,8 @@ def _coded_text(texts: Any, column: str) -> Coded:
     from pyarrow import compute
 
     try:
-        numbers = texts.cast(pa.int64()).to_numpy()
+        # `to_numpy` would import pandas where it is installed
+        numbers = np.from_dlpack(texts.cast(pa.int64()).combine_chunks())
     except pa.ArrowInvalid:
         pass
     else:
