@@ -219,7 +219,7 @@ def _coded_text(texts: Any, column: str) -> Coded:
 
     try:
         # `to_numpy` would import pandas where it is installed
-        numbers = np.from_dlpack(texts.cast(pa.int64()).combine_chunks())
+        numbers = np.asarray(np.from_dlpack(texts.cast(pa.int64()).combine_chunks()), np.int64)
     except pa.ArrowInvalid:
         pass
     else:
